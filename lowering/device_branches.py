@@ -13,7 +13,7 @@ from dataclasses import replace
 from .ir.assignments import Alloc, Branch, Procedure, Statement
 from .ir.node import Node
 from .ir.rewrite import map_statements
-from .ir.walk import own_reads, own_writes, statements
+from .ir.walk import direct_reads, direct_writes, statements
 
 
 def select_gpu_branches(procedure: Procedure) -> Procedure:
@@ -46,4 +46,4 @@ def _nodes_used(body: Iterable[Statement]) -> frozenset[Node]:
     """Return the arrays that statements use."""
     inside = statements(body)
     allocated = [stmt.node for stmt in inside if isinstance(stmt, Alloc)]
-    return frozenset(allocated) | {n for s in inside for n in (*own_reads(s), *own_writes(s))}
+    return frozenset(allocated) | {n for s in inside for n in (*direct_reads(s), *direct_writes(s))}

@@ -105,8 +105,8 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
         case ir1.While(prelude, test, body, span):
             inner = _statements(prelude, fresh), test, _statements(body, fresh)
             return (loops.While(*inner, span),)
-        case ir1.Branch(test, then, other, span):
-            sides = _statements(then, fresh), _statements(other, fresh)
+        case ir1.Branch(test, then, orelse, span):
+            sides = _statements(then, fresh), _statements(orelse, fresh)
             return (loops.If(test, *sides, span),)
         case ir1.Block(text, body):
             end = _comment(f"end {text}" if text else "")
@@ -138,7 +138,7 @@ def loop_nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt,
     )
     for part in conjuncts(domain.where):
         used = self_dependence.symbols_of(part)
-        reads = any(isinstance(piece, Read) for piece in walk(part))
+        reads = any(isinstance(expr, Read) for expr in walk(part))
         depth = max([depth, *(at for at, symbol in enumerate(symbols, 1) if symbol in used)])
         depth = max(depth, last_maybe_empty) if reads else depth
         tests.append((depth, part))
@@ -285,8 +285,10 @@ def with_fresh_symbols(stmt: Assign, fresh: _Fresh) -> Assign:
     def expr(value: Expr) -> Expr:
         return rebuild(value, expr, index)
 
-    def domain(found: Domain) -> Domain:
-        return Domain(tuple(replace(r, symbol=names[r.symbol]) for r in found.ranges), found.where)
+    def domain(original: Domain) -> Domain:
+        return Domain(
+            tuple(replace(r, symbol=names[r.symbol]) for r in original.ranges), original.where
+        )
 
     mapped = _map_parts(stmt, expr, index)
     return replace(mapped, free=domain(mapped.free), reduced=domain(mapped.reduced))
@@ -302,9 +304,9 @@ def _map_parts(
             Dynamic(expr(at.value)) if isinstance(at, Dynamic) else index(at) for at in place.index
         ))  # fmt: skip
 
-    def domain(found: Domain) -> Domain:
-        ranges = tuple(Range(r.symbol, index(r.lo), index(r.hi)) for r in found.ranges)
-        return Domain(ranges, None if found.where is None else expr(found.where))
+    def domain(original: Domain) -> Domain:
+        ranges = tuple(Range(r.symbol, index(r.lo), index(r.hi)) for r in original.ranges)
+        return Domain(ranges, None if original.where is None else expr(original.where))
 
     pair = stmt.pair
     return replace(
@@ -335,8 +337,8 @@ def _bound_symbols(body: tuple[ir1.Statement, ...]) -> Iterator[Symbol]:
                 yield from _bound_symbols(inner)
             case ir1.While(prelude, _, inner):
                 yield from _bound_symbols(prelude + inner)
-            case ir1.Branch(_, then, other):
-                yield from _bound_symbols(then + other)
+            case ir1.Branch(_, then, orelse):
+                yield from _bound_symbols(then + orelse)
             case ir1.Block(_, inner):
                 yield from _bound_symbols(inner)
             case ir1.Let(symbol=symbol):

@@ -44,10 +44,14 @@ def resolve_requests(
     """
     outside = {p.node.id: (p.written, _GIVEN) for p in before.parameters}
     outside |= {node.id: (False, _RETURNED) for node in before.results}
-    why = {one.node.id: one for one in decisions if one.node is not None and one.outcome in _FATES}
+    why = {
+        decision.node.id: decision
+        for decision in decisions
+        if decision.node is not None and decision.outcome in _FATES
+    }
     remaining = {node.id: node for node in after.locals}
     nodes = (*(p.node for p in before.parameters), *before.results, *before.locals)
-    settled: dict[int, Decision] = {}
+    resolved: dict[int, Decision] = {}
     refused: list[Diagnostic] = []
     for node in nodes:
         if node.request is None:
@@ -57,7 +61,7 @@ def resolve_requests(
         else:
             fates = _state_of_temporary(before, node, remaining.get(node.id), why.get(node.id))
         try:
-            settled[node.id] = reduce(join, fates, node.request)
+            resolved[node.id] = reduce(join, fates, node.request)
         except CdTypeError:
             if node.request.mode == HOSTED_CONSTANT and fates[-1].mode == HOSTED_CHANGED:
                 refused.append(_written_constant(before, node))
@@ -68,7 +72,7 @@ def resolve_requests(
             )
     if refused:
         raise CdTypeError(*refused)
-    return settled
+    return resolved
 
 
 _FATES = ("virtual", "stored", "shrunk")
@@ -79,11 +83,11 @@ _OWN = "only this function knows it, for as long as one call"
 
 def _state_of_argument(asked: Mode, written: bool, because: str) -> tuple[Request, ...]:
     """Return the state of an array of the caller: it has memory, which a call may change."""
-    known = Request(MATERIALIZED, because)
+    materialized = Request(MATERIALIZED, because)
     if not written or asked.kind in ("on device", "hosted changed on devices"):
-        return (known,)
+        return (materialized,)
     changed = HOSTED_CHANGED if asked.kind.startswith("hosted") else ON_DEVICE
-    return known, Request(changed, f"{because}, and written")
+    return materialized, Request(changed, f"{because}, and written")
 
 
 def _state_of_temporary(
@@ -118,20 +122,20 @@ def _refusal_diagnostic(
     node: Node, current: Decision, fate: Request, conflict: Span, is_outside: bool
 ) -> Diagnostic:
     """Return the diagnostic of requests that cannot be met, with all spans involved."""
-    places = [one for one in current.requests if one.span is not NOWHERE]
-    labels = [Label(one.span, f"asks for {one.mode}") for one in places]
+    places = [request for request in current.requests if request.span is not NOWHERE]
+    labels = [Label(request.span, f"asks for {request.mode}") for request in places]
     if conflict is not NOWHERE:
         labels.append(Label(conflict, fate.why))
     if current.mode == VIRTUAL and fate.mode == LOCAL:
         message = f"`{node.label}` was to be virtual, but needs an array: {fate.why}"
         help_ = "drop the request, or write it so that each element is computed by one statement"
     else:
-        asked = " and ".join(str(one.mode) for one in current.requests)
+        asked = " and ".join(str(request.mode) for request in current.requests)
         # what the caller holds is in its memory, wherever else a request would have it
         now = "hosted" if is_outside and fate.mode in (MATERIALIZED, ON_DEVICE) else fate.mode
         message = f"`{node.label}` was to be {asked}, but is {now}: {fate.why}"
         help_ = "drop the request, or ask for a mode that admits that"
-    notes = [f"it was asked for: {one.why}" for one in current.requests]
+    notes = [f"it was asked for: {request.why}" for request in current.requests]
     if len(notes) > 1:
         notes.append(f"together they ask for {current.mode}")
     return Diagnostic("CD0572", message, tuple(labels), tuple(notes), (help_,))

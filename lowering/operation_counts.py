@@ -95,16 +95,16 @@ class OperationCounts:
     @property
     def least(self) -> int:
         """Bytes that a call has to move at least: in from and out to the caller's arrays."""
-        return sum(one.reads + one.writes for one in self.arrays if not one.is_temporary)
+        return sum(array.reads + array.writes for array in self.arrays if not array.is_temporary)
 
     @property
     def moved(self) -> int:
         """Bytes loaded and stored by the loops as written, temporary arrays included."""
-        return sum(one.loads + one.stores for one in self.arrays)
+        return sum(array.loads + array.stores for array in self.arrays)
 
 
 def count_operations(
-    program: Program, known: CallValues | None = None, plan: MemoryPlan | None = None
+    program: Program, call_values: CallValues | None = None, plan: MemoryPlan | None = None
 ) -> OperationCounts:
     """Return the operations and bytes of a call with known sizes, exact where nothing is assumed.
 
@@ -113,7 +113,7 @@ def count_operations(
     plan = plan or plan_memory(program)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     counting = _Counting(
-        program, body, collect_accesses(body), add_let_values(program, known or CallValues())
+        program, body, collect_accesses(body), add_let_values(program, call_values or CallValues())
     )
     totals = counting.totals()
     executed = {name: round(n) for (what, name), n in totals.items() if what == "do" and round(n)}
@@ -156,11 +156,11 @@ class _Counting:
             self._times[key] = (inside, tests), domain.times
         return self._times[key][1]
 
-    def noted(self, found: Points) -> Points:
+    def noted(self, points: Points) -> Points:
         """Return the points after recording their assumptions."""
-        self.assumed |= dict.fromkeys(found.assumed)
-        self.is_sampled |= found.is_sampled
-        return found
+        self.assumed |= dict.fromkeys(points.assumed)
+        self.is_sampled |= points.is_sampled
+        return points
 
     def arrays(self) -> Iterator[Node]:
         """Yield the nodes in memory: all but scalars that are passed by value or local."""
@@ -207,9 +207,11 @@ class _Counting:
                 site for site in group if upward_exposed.may_read_entry_value(self.found, site)
             ]
             writers = [site for site in group if site.writes]
-            needed |= self.before(readers, writers, self.marked_by(readers, node) & ~surely_written)
-            new |= self.marked_by(writers, node)
-            surely_written |= self.marked_by(filter(self.is_sure, writers), node)
+            needed |= self.before(
+                readers, writers, self.accessed_by(readers, node) & ~surely_written
+            )
+            new |= self.accessed_by(writers, node)
+            surely_written |= self.accessed_by(filter(self.is_sure, writers), node)
         return int(needed.sum()), int(new.sum())
 
     def before(
@@ -223,7 +225,7 @@ class _Counting:
         if upward_exposed.are_in_place_updates(readers, writers) or not touched.any():
             return touched
         node = readers[0].node
-        if not (touched & self.marked_by(writers, node)).any():
+        if not (touched & self.accessed_by(writers, node)).any():
             return touched
         certain = filter(self.is_sure, writers)
         needed = upward_exposed.upward_exposed(
@@ -235,12 +237,12 @@ class _Counting:
         self.assumed[Assumption(text, _span_of(_statement_at(self.body, readers[0])))] = None
         return touched
 
-    def marked_by(self, sites: Iterable[Site], node: Node) -> NDArray[np.bool_]:
+    def accessed_by(self, sites: Iterable[Site], node: Node) -> NDArray[np.bool_]:
         """Return which elements any of some sites accesses."""
-        marked = np.zeros(self.shape(node), bool)
+        accessed = np.zeros(self.shape(node), bool)
         for site in sites:
-            marked |= self.marked(site)
-        return marked
+            accessed |= self.marked(site)
+        return accessed
 
     def is_sure(self, site: Site) -> bool:
         """Whether a site accesses all elements that are marked for it, whatever the data."""
@@ -253,10 +255,10 @@ class _Counting:
 
     def marked(self, site: Site) -> NDArray[np.bool_]:
         """Return which elements a site accesses; all of them where that is unknown."""
-        marked = np.zeros(self.shape(site.node), bool)
-        if not self.mark(marked, site):
-            marked[...] = True
-        return marked
+        accessed = np.zeros(self.shape(site.node), bool)
+        if not self.mark(accessed, site):
+            accessed[...] = True
+        return accessed
 
     def is_whole(self, site: Site) -> bool:
         """Whether a site surely accesses every element."""
@@ -269,40 +271,43 @@ class _Counting:
         if not upward_exposed.is_box(site):
             return None
         axes = [self.axis(index, self.reached(site, (index,))) for index in site.index or ()]
-        if not all(isinstance(one, np.ndarray) for one in axes):
+        if not all(isinstance(axis, np.ndarray) for axis in axes):
             return None
         pairs = zip(axes, self.shape(site.node), strict=True)
         return [np.unique(_in_range(numbers, size)) for numbers, size in pairs]
 
-    def mark(self, marked: NDArray[np.bool_], site: Site) -> bool:
+    def mark(self, accessed: NDArray[np.bool_], site: Site) -> bool:
         """Mark the elements that a site accesses; False where it may be any of them."""
         if site.index is None:
-            marked[...] = True
+            accessed[...] = True
             return True
         box = self.box(site)
         if box is not None:
-            marked[np.ix_(*box)] = True
+            accessed[np.ix_(*box)] = True
             return True
         if any(isinstance(index, Dynamic) for index in site.index):
             text = f"data decides which elements of `{site.node.label}` are used: all are counted"
             self.assumed[Assumption(text, _span_of(_statement_at(self.body, site)))] = None
         at = self.reached(site, site.index)
         subscripts = tuple(self.axis(index, at) for index in site.index)
-        if at.is_sampled or any(one is None for one in subscripts):
+        if at.is_sampled or any(subscript is None for subscript in subscripts):
             return False
         in_bounds = np.ones(np.count_nonzero(at.weight), bool)
-        for one, size in zip(subscripts, marked.shape, strict=True):
-            if isinstance(one, np.ndarray):
-                in_bounds &= (one >= 0) & (one < size)
+        for subscript, size in zip(subscripts, accessed.shape, strict=True):
+            if isinstance(subscript, np.ndarray):
+                in_bounds &= (subscript >= 0) & (subscript < size)
         if in_bounds.any():
-            marked[
-                tuple(one[in_bounds] if isinstance(one, np.ndarray) else one for one in subscripts)
+            accessed[
+                tuple(
+                    subscript[in_bounds] if isinstance(subscript, np.ndarray) else subscript
+                    for subscript in subscripts
+                )
             ] = True
         return True
 
     def reached(self, site: Site, index: tuple[Index, ...]) -> Points:
         """Return the points of a site, with columns for the symbols of some of its subscripts."""
-        wanted = (one.symbols() for one in index if isinstance(one, Affine))
+        wanted = (subscript.symbols() for subscript in index if isinstance(subscript, Affine))
         return self.noted(
             domain_points(site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.known)
         )
@@ -316,7 +321,7 @@ class _Counting:
 
     def peak(self, plan: MemoryPlan) -> int:
         """Return the bytes that a call allocates: the arena, and arrays that grow while it runs."""
-        sizes = {one.symbol for one in plan.sizes}
+        sizes = {size.symbol for size in plan.sizes}
         if plan.arena and not sizes <= self.known.symbols.keys():
             self.assumed[Assumption("sizes are not known: the temporaries are left out")] = None
             return 0
@@ -354,7 +359,7 @@ def _events(
             yield from (
                 (event, inside, holding) for event, holding in _expression_events(expr, tests)
             )
-        yield from ((event, inside, tests) for event in _own_events(stmt))
+        yield from ((event, inside, tests) for event in _direct_events(stmt))
         for number, inner in enumerate(bodies(stmt)):
             holding = tests
             if isinstance(stmt, If):
@@ -362,7 +367,7 @@ def _events(
             yield from _events(inner, (*inside, stmt), holding)
 
 
-def _own_events(stmt: Stmt) -> Iterator[Event]:
+def _direct_events(stmt: Stmt) -> Iterator[Event]:
     """Yield the effects of a statement beyond evaluating its expressions."""
     match stmt:
         case Store(access):
@@ -371,9 +376,9 @@ def _own_events(stmt: Stmt) -> Iterator[Event]:
             yield "fill", node.id
         case Update(access, op, _, pair):
             yield "do", op.name
-            for one in (access,) if pair is None else (access, pair.access):
-                yield "load", one.node.id
-                yield "store", one.node.id
+            for target in (access,) if pair is None else (access, pair.access):
+                yield "load", target.node.id
+                yield "store", target.node.id
         case _:
             pass
 

@@ -246,14 +246,14 @@ def _run(
     spans, wanted = first_writes(program), {node.id for node in program.locals}
     for stage in stages:
         before = program
-        made: tuple[Decision, ...] = ()
+        new_decisions: tuple[Decision, ...] = ()
         if stage.when(target):
-            program, made = stage.run(program, target)
+            program, new_decisions = stage.run(program, target)
         if any(node.id not in spans for node in program.locals):
             spans = first_writes(program) | spans
         decisions += (
-            with_span(one, spans) for one in made
-            if one.outcome != "removed" or one.node is None or one.node.id in wanted
+            with_span(decision, spans) for decision in new_decisions
+            if decision.outcome != "removed" or decision.node is None or decision.node.id in wanted
         )  # fmt: skip
         if observe is not None:
             observe(stage.name, program)

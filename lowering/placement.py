@@ -85,8 +85,8 @@ def place_nodes(
             continue
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
-        is_told = node.rank and because != UNUSED
-        storage_text = "" if not is_told else plan.said(node, layout, sharers)
+        has_storage = node.rank and because != UNUSED
+        storage_text = "" if not has_storage else plan.said(node, layout, sharers)
         places[node.id] = _local_place(node, node.id in moving, because, plan, storage_text)
     return Placement(places, decisions, plan)
 
@@ -106,23 +106,23 @@ def _used_ids(program: Program) -> frozenset[int]:
 
 def _reasons(decisions: tuple[Decision, ...]) -> dict[int, list[Decision]]:
     """Return the decisions that say why a node has memory, and how much, by node id."""
-    found: dict[int, list[Decision]] = {}
+    reasons: dict[int, list[Decision]] = {}
     for decision in decisions:
         node = decision.scalar or decision.node
         if node is not None and decision.outcome in _DECIDING:
-            found.setdefault(node.id, []).append(decision)
-    return found
+            reasons.setdefault(node.id, []).append(decision)
+    return reasons
 
 
 def _text_of(decisions: Sequence[Decision]) -> str:
     """Return the reasons of a node, the one first that decided, and how far others went."""
-    found: dict[str, str] = {}
-    for decision in sorted(decisions, key=lambda one: _DECIDING.index(one.outcome)):
-        found.setdefault(_reason_text(decision), _DENIED.get(decision.outcome, ""))
+    reasons: dict[str, str] = {}
+    for decision in sorted(decisions, key=lambda candidate: _DECIDING.index(candidate.outcome)):
+        reasons.setdefault(_reason_text(decision), _DENIED.get(decision.outcome, ""))
     texts, before = [], ""
-    for text, denied in found.items():
-        is_told = denied == before or len(set(found.values())) == 1
-        texts.append(text if is_told else f"{denied}{text}")
+    for text, denied in reasons.items():
+        is_implied = denied == before or len(set(reasons.values())) == 1
+        texts.append(text if is_implied else f"{denied}{text}")
         before = denied
     return "; ".join(texts)
 

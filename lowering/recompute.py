@@ -35,7 +35,7 @@ from .ir.assignments import (
 )
 from .ir.indexing import Symbol, substitute, var
 from .ir.node import Node
-from .ir.walk import binds, bodies, own_reads, own_writes, statements, uses, writes
+from .ir.walk import binds, bodies, direct_reads, direct_writes, statements, uses, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ def backward_slice(procedure: Procedure, wanted: Iterable[Node]) -> Slice:
     body = _up_to_last_write(procedure.body, marks.nodes)
     marks = _close(body, marks)
     parameter_ids = {parameter.node.id for parameter in procedure.parameters}
-    for check in (one for one in statements(body) if isinstance(one, Check)):
+    for check in (statement for statement in statements(body) if isinstance(statement, Check)):
         more = _close(body, marks.with_need(check))
         if more.nodes & parameter_ids <= marks.nodes:
             marks = more.keeping(check)
     nodes = (*procedure.locals, *procedure.results)
     return Slice(
         _prune(body, marks),
-        tuple(one for one in procedure.parameters if one.node.id in marks.nodes),
+        tuple(parameter for parameter in procedure.parameters if parameter.node.id in marks.nodes),
         tuple(node for node in nodes if node.id in marks.nodes),
     )
 
@@ -76,9 +76,9 @@ def prepend_slice(
     """
     nodes, symbols = _fresh_names(what, procedure, same)
     added = tuple(
-        Parameter(nodes[one.node.id], one.written)
-        for one in what.parameters
-        if one.node.id not in same
+        Parameter(nodes[parameter.node.id], parameter.written)
+        for parameter in what.parameters
+        if parameter.node.id not in same
     )
     body = rewrite.rename(what.body, symbols, nodes)
     result = replace(
@@ -113,30 +113,30 @@ class _Marks:
         return more
 
     def need(self, statement: Statement) -> None:
-        self.nodes |= {node.id for node in (*own_reads(statement), *own_writes(statement))}
+        self.nodes |= {node.id for node in (*direct_reads(statement), *direct_writes(statement))}
         self.symbols |= uses(statement)
 
     def visit(self, body: Iterable[Statement]) -> bool:
         """Mark the statements of a list that are in the slice; return whether any is."""
-        return True in [self.visit_one(statement) for statement in body]
+        return True in [self.visit_statement(statement) for statement in body]
 
-    def visit_one(self, statement: Statement) -> bool:
+    def visit_statement(self, statement: Statement) -> bool:
         match statement:
             case Check() | Print() | Break() | Continue():
                 return False
             case For() | While() | Branch() | Block():
-                is_kept = True in [self.visit(one) for one in bodies(statement)]
+                is_needed = True in [self.visit(nested) for nested in bodies(statement)]
             case Let(symbol):
-                is_kept = symbol in self.symbols
+                is_needed = symbol in self.symbols
             case _:
-                is_kept = any(node.id in self.nodes for node in own_writes(statement))
-        if is_kept:
+                is_needed = any(node.id in self.nodes for node in direct_writes(statement))
+        if is_needed:
             self.kept.add(id(statement))
             self.need(statement)
             if isinstance(statement, For | While):
-                for one in bodies(statement):
-                    self.mark_jumps(one)
-        return is_kept
+                for nested in bodies(statement):
+                    self.mark_jumps(nested)
+        return is_needed
 
     def mark_jumps(self, body: Iterable[Statement]) -> bool:
         """Mark the jumps out of a loop in the slice, in its own body; return whether there are
@@ -147,7 +147,7 @@ class _Marks:
                 case Break() | Continue():
                     is_jump = True
                 case Branch() | Block():
-                    is_jump = True in [self.mark_jumps(one) for one in bodies(statement)]
+                    is_jump = True in [self.mark_jumps(nested) for nested in bodies(statement)]
                 case _:
                     is_jump = False
             if is_jump:
@@ -159,7 +159,9 @@ class _Marks:
 
 def _up_to_last_write(body: tuple[Statement, ...], nodes: set[int]) -> tuple[Statement, ...]:
     """Return the statements of a procedure up to the last write of some nodes."""
-    positions = [at for at, one in enumerate(body) if any(n.id in nodes for n in writes((one,)))]
+    positions = [
+        at for at, statement in enumerate(body) if any(n.id in nodes for n in writes((statement,)))
+    ]
     return body[: max(positions, default=-1) + 1]
 
 
@@ -175,9 +177,9 @@ def _close(body: tuple[Statement, ...], marks: _Marks) -> _Marks:
 def _prune(body: Iterable[Statement], marks: _Marks) -> tuple[Statement, ...]:
     """Return the statements in the slice, nested ones included."""
     return tuple(
-        rewrite.with_bodies(one, tuple(_prune(inner, marks) for inner in bodies(one)))
-        for one in body
-        if id(one) in marks.kept
+        rewrite.with_bodies(statement, tuple(_prune(inner, marks) for inner in bodies(statement)))
+        for statement in body
+        if id(statement) in marks.kept
     )
 
 
@@ -185,17 +187,17 @@ def _fresh_names(
     what: Slice, procedure: Procedure, same: Mapping[int, Node]
 ) -> tuple[dict[int, Node], dict[Symbol, Symbol]]:
     """Return new nodes, by old ids, and new symbols that a procedure does not have."""
-    parameters = [one.node for one in procedure.parameters]
+    parameters = [parameter.node for parameter in procedure.parameters]
     existing = (*parameters, *procedure.locals, *procedure.results)
-    known = [x for node in existing for extent in node.shape for x in extent.symbols()]
-    known += [x for one in statements(procedure.body) for x in binds(one)]
-    serial = max((x.serial for x in known), default=-1)
-    bound = dict.fromkeys(x for one in statements(what.body) for x in binds(one))
+    used_symbols = [x for node in existing for extent in node.shape for x in extent.symbols()]
+    used_symbols += [x for statement in statements(procedure.body) for x in binds(statement)]
+    serial = max((x.serial for x in used_symbols), default=-1)
+    bound = dict.fromkeys(x for statement in statements(what.body) for x in binds(statement))
     symbols = {x: Symbol(x.name, serial + n) for n, x in enumerate(bound, 1)}
     last_id = max((node.id for node in existing), default=-1)
     values = {old: var(new) for old, new in symbols.items()}
     nodes = dict(same)
-    for node in (*(one.node for one in what.parameters), *what.locals):
+    for node in (*(parameter.node for parameter in what.parameters), *what.locals):
         if node.id not in same:
             last_id += 1
             shape = tuple(substitute(extent, values) for extent in node.shape)

@@ -26,7 +26,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import own_reads, own_writes, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, statements
 from .frame import WORK, Frame, NamedValue, exit_lines
 from .source import RegionLines
 from .text_layout import INDENT, identifiers_in, indent_lines, wrap_line
@@ -180,7 +180,7 @@ def concatenate(
 def outline_loop(loop: For, frame: Frame) -> ParallelRegion:
     """Return the region of a parallel loop, with fresh names."""
     stmts = statements((loop,))
-    used_ids = {node.id for stmt in stmts for node in (*own_reads(stmt), *own_writes(stmt))}
+    used_ids = {node.id for stmt in stmts for node in (*direct_reads(stmt), *direct_writes(stmt))}
     private = [n for n in frame.privates if n.id in used_ids and n.id not in frame.vectors.held]
     fresh = frame.names.fresh
     name = fresh(f"{frame.program.name}_part")

@@ -36,7 +36,7 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ...lowering.ir.walk import expressions_of, own_effects, own_writes, statements, writes
+from ...lowering.ir.walk import direct_effects, direct_writes, expressions_of, statements, writes
 
 MAX_UNROLLED = 16
 """The trip count up to which a compiler may unroll a loop completely."""
@@ -103,7 +103,7 @@ def has_short_dependence(loop: For) -> bool:
     read = dict.fromkeys(
         (read_access.node.id, read_access.index)
         for stmt in write_stmts if targets
-        for read_access in own_effects(stmt).found
+        for read_access in direct_effects(stmt).found
     )  # fmt: skip
     return any(
         _is_short_dependence(written, index, loop)
@@ -195,7 +195,7 @@ def _collect_sources(
             case For():
                 _collect_sources(stmt.body, tests, sources)
             case _:
-                for node in own_writes(stmt):
+                for node in direct_writes(stmt):
                     sources.setdefault(node.id, []).append(_UNKNOWN)
 
 

@@ -19,7 +19,7 @@ from ...lowering.ir.expressions import Index, reads
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.loops import Comment, For, Program, Stmt, While
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import bodies, expressions_of, own_writes, parts
+from ...lowering.ir.walk import bodies, direct_writes, expressions_of, parts
 from .vectorizable import VectorBody
 
 MAX_TRIP_COUNT = 32
@@ -90,7 +90,7 @@ class _Search:
         """Record the accesses of a statement itself."""
         accesses = [(target.node, target.index) for target in parts(stmt).targets]
         accesses += [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
-        accesses += [(node, ()) for node in own_writes(stmt)] if not accesses else []
+        accesses += [(node, ()) for node in direct_writes(stmt)] if not accesses else []
         for node, index in accesses:
             if node.purpose in ("lanes", "tile"):
                 self.widths.setdefault(node.id, set()).add(self.width(node, index, loops))

@@ -26,7 +26,7 @@ from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from ...lowering.ir.loops import For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
-from ...lowering.ir.walk import own_writes, statements
+from ...lowering.ir.walk import direct_writes, statements
 from .c_expression import Scope
 from .c_text import POSTFIX, UNARY, CText, infix
 from .names import Names
@@ -200,7 +200,7 @@ class VectorPrinter:
         if trip_count is None or trip_count > MAX_PEELED or not 0 < self.plan.bits <= NARROW_BITS:
             return False
         stmts = tuple(statements(loop.body))
-        used_ids = {node.id for stmt in stmts for node in own_writes(stmt)} & self.names.keys()
+        used_ids = {node.id for stmt in stmts for node in direct_writes(stmt)} & self.names.keys()
         loops = (stmt.kind for stmt in stmts if isinstance(stmt, For))
         has_many = sum(len(self.names[node_id]) for node_id in used_ids) >= MANY_ACCUMULATORS
         return has_many and all(kind in ("unrolled", "vector") for kind in loops)

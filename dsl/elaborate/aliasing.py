@@ -28,7 +28,7 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import own_reads, own_writes, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, statements
 from ..values.builder import error
 from ..values.memory_order import bases_of
 from ..values.values import Array, Group, Lazy, Masked, Value
@@ -109,7 +109,7 @@ class _AliasAnalysis:
             case For() | While():
                 return self.transfer_loop(statement, state)
             case Branch(_, then, other, span):
-                self.check_reads(state, own_reads(statement), span)
+                self.check_reads(state, direct_reads(statement), span)
                 return self.run_body(then, state).join(self.run_body(other, state))
             case Block(_, inner):
                 return self.run_body(inner, state)
@@ -121,8 +121,8 @@ class _AliasAnalysis:
             case Alloc(node):
                 return state.without_nodes({node})
             case _:
-                self.check_reads(state, own_reads(statement), statement.span)
-                for node in own_writes(statement):
+                self.check_reads(state, direct_reads(statement), statement.span)
+                for node in direct_writes(statement):
                     bases = self.bindings.get((node, statement.span))
                     written = state.after_write(node, statement.span)
                     state = written if bases is None else state.after_binding(node, bases)
@@ -136,7 +136,7 @@ class _AliasAnalysis:
         while state != previous:
             previous, self.jump_states = state, []
             entry = self.run_body(loop.prelude, state) if isinstance(loop, While) else state
-            self.check_reads(entry, own_reads(loop), loop.span)
+            self.check_reads(entry, direct_reads(loop), loop.span)
             ends = [self.run_body(loop.body, entry), *self.jump_states]
             for end in (entry, *ends):
                 state = state.join(end.without_nodes(local_nodes))
@@ -166,7 +166,9 @@ def _has_iteration(loop: For | While) -> bool:
 
 def _count_accesses(body: tuple[Statement, ...]) -> Counter[Node]:
     """Return how many statements access each node."""
-    return Counter(node for one in statements(body) for node in {*own_reads(one), *own_writes(one)})
+    return Counter(
+        node for one in statements(body) for node in {*direct_reads(one), *direct_writes(one)}
+    )
 
 
 def _stale_read_error(

@@ -17,7 +17,7 @@ from ...lowering.ir.assignments import Assign, Names, Statement
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
-from ...lowering.ir.walk import own_reads, own_writes, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, statements
 from ..values.values import Array, Handle, Opaque
 from .scope import EXIT, LIBRARY, RESULT, Frame
 
@@ -65,14 +65,14 @@ def _library_results(body: tuple[Statement, ...], serial: int) -> Iterator[tuple
     read = {
         node for one in nested
         if not isinstance(one, Assign) or (one.call is None and not _is_in_library(one))
-        for node in own_reads(one) if node.id > serial
+        for node in direct_reads(one) if node.id > serial
     }  # fmt: skip
     if not read:
         return
     calls: dict[int, re.Match[str] | None] = {}
     definitions: list[tuple[str, list[Node]]] = []
     for one in nested:
-        defined = [node for node in own_writes(one) if node.id > serial]
+        defined = [node for node in direct_writes(one) if node.id > serial]
         if defined and isinstance(one, Assign):
             span = one.call or one.span
             if id(span) not in calls:  # copies of an inlined statement share one
@@ -152,7 +152,7 @@ def _with_names(statement: Statement, fresh: Mapping[int, str]) -> Statement:
     """Return a statement with the names of arrays, by node id, that it does not carry yet."""
     if not isinstance(statement, Assign):
         return statement
-    accessed = (*own_reads(statement), *own_writes(statement))
+    accessed = (*direct_reads(statement), *direct_writes(statement))
     unnamed = {node.id: node for node in accessed if node.id in fresh}
     for node, _ in statement.names if unnamed else ():
         unnamed.pop(node.id, None)

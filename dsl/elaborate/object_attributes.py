@@ -18,7 +18,7 @@ import numpy as np
 from ...base.diagnostic import CdError, CdNameError, CdTypeError, Span
 from ...lowering.ir.assignments import Statement
 from ...lowering.ir.rewrite import map_statements
-from ...lowering.ir.walk import own_writes
+from ...lowering.ir.walk import direct_writes
 from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.arrays import describe
@@ -134,7 +134,9 @@ def without_unread(frame: Frame, body: tuple[Statement, ...]) -> tuple[Statement
     if not unread:
         return body
     frame.ctx.locals[:] = [node for node in frame.ctx.locals if node not in unread]
-    return map_statements(body, lambda one: () if unread.intersection(own_writes(one)) else (one,))
+    return map_statements(
+        body, lambda one: () if unread.intersection(direct_writes(one)) else (one,)
+    )
 
 
 def kind_of(value: Value) -> Kind | None:

@@ -14,7 +14,7 @@ from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import with_bodies
 from ...lowering.ir.verify import find_unallocated, find_unbound
-from ...lowering.ir.walk import bodies, own_reads, own_writes, statements
+from ...lowering.ir.walk import bodies, direct_reads, direct_writes, statements
 from ..values.builder import error
 
 Body = tuple[Statement, ...]
@@ -71,8 +71,8 @@ def _allocate_before_use(body: Body, node: Node, bound: frozenset[Symbol]) -> Bo
 
 def _mentions(statement: Statement, node: Node) -> bool:
     return any(
-        node in own_reads(one)
-        or node in own_writes(one)
+        node in direct_reads(one)
+        or node in direct_writes(one)
         or isinstance(one, Alloc)
         and one.node == node
         for one in statements((statement,))

@@ -34,7 +34,7 @@ from ...lowering.ir.indexing import (
     var,
 )
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import binds, bodies, own_writes, statements
+from ...lowering.ir.walk import binds, bodies, direct_writes, statements
 from ..values.range_analysis import extreme
 
 Box = tuple[tuple[Affine, Affine], ...]
@@ -136,7 +136,7 @@ def _boxes(
                     lo, hi = hi + 1, lo + 1
                 yield from _boxes(one.body, (*ranges, Range(symbol, lo, hi)), node)
             case _:
-                if node in own_writes(one):
+                if node in direct_writes(one):
                     yield None
                 for inner_body in bodies(one):
                     yield from _boxes(inner_body, ranges, node)

@@ -29,7 +29,7 @@ from ...lowering.ir.assignments import (
 from ...lowering.ir.expressions import Const, Domain, Index, Read
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import binds, own_effects, statements
+from ...lowering.ir.walk import binds, direct_effects, statements
 from ..elaborate.scope import LIBRARY
 
 SymbolFactory = Callable[[str], Symbol]
@@ -64,12 +64,14 @@ def classify_nodes(procedure: Procedure) -> NodeClasses:
     inner, created = set[int](), dict[tuple[int, Span], tuple[Node, ...]]()
     for one in statements(procedure.body):
         if isinstance(one, Assign) and one.call is not None:
-            inner.update(node.id for node in (*own_effects(one).reads, *own_effects(one).writes))
+            inner.update(
+                node.id for node in (*direct_effects(one).reads, *direct_effects(one).writes)
+            )
         elif not _is_inner(one):
-            seen.update(node.id for node in own_effects(one).reads)
+            seen.update(node.id for node in direct_effects(one).reads)
         if isinstance(one, Assign) and one.call is None:
             seen.update(node.id for node, _ in one.names)
-            created[one.target.node.id, one.span] = own_effects(one).reads
+            created[one.target.node.id, one.span] = direct_effects(one).reads
     return NodeClasses(frozenset(seen), frozenset(inner), created, procedure.taken)
 
 
@@ -90,7 +92,7 @@ def group_by_call(
             for n in range(at + 1, len(body)):
                 if _call_of(body[n]) == call:
                     end = n + 1
-                elif own_effects(body[n]).writes and not isinstance(body[n], Alloc):
+                elif direct_effects(body[n]).writes and not isinstance(body[n], Alloc):
                     break
         yield call, body[at:end]
         at = end
@@ -130,7 +132,7 @@ def call_writes(
     writes: dict[Node, list[tuple[Index, ...]]] = {}
     for one in assignments:
         writes.setdefault(one.target.node, []).append(one.target.index)
-        for read in own_effects(one).found:
+        for read in direct_effects(one).found:
             for node in nodes.given(read.node, call):
                 indices = reads.setdefault(node, [])
                 indices += [read.index] if node == read.node else []

@@ -52,7 +52,7 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, va
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import substitute_expr
-from ...lowering.ir.walk import binds, own_writes, statements
+from ...lowering.ir.walk import binds, direct_writes, statements
 from .checked import is_nan
 from .library_calls import NodeClasses, call_writes, classify_nodes, group_by_call
 from .sinking import Left, out_of_branch, out_of_loop, passes_on, permuted
@@ -161,7 +161,7 @@ class _Work:
     def stays(self, left: Left, some: tuple[Statement, ...]) -> bool:
         """Whether what a statement left can be counted behind the next ones, in one loop with what
         they leave: they write none of it, and read it where they write."""
-        changed = {node for one in statements(some) for node in own_writes(one)}
+        changed = {node for one in statements(some) for node in direct_writes(one)}
         if not changed:
             return True
         where = () if left.points.where is None else walk(left.points.where)

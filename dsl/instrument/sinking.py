@@ -31,7 +31,7 @@ from ...lowering.ir.expressions import Apply, Cast, Domain, Expr, Position, Read
 from ...lowering.ir.indexing import Affine, Range, Symbol, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
-from ...lowering.ir.walk import binds, own_writes, statements, writes
+from ...lowering.ir.walk import binds, direct_writes, statements, writes
 
 _STRICT = frozenset(["add", "sub", "mul", "div", "neg", "abs", "sqrt", "recip", "exp"])
 """Operations on reals that give NaN wherever an operand is NaN."""
@@ -158,7 +158,7 @@ def _is_apart(loop: For, left: Left, bound: Collection[Symbol]) -> bool:
     All that write the array have the loop's variable, and nothing that changes beside it, in one
     and the same subscript.
     """
-    writers = [one for one in statements(loop.body) if left.node in own_writes(one)]
+    writers = [one for one in statements(loop.body) if left.node in direct_writes(one)]
     for axis, at in enumerate(left.read.index):
         if not isinstance(at, Affine) or not _moves(at, loop.symbol, bound, left.points):
             continue
@@ -181,7 +181,7 @@ def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> boo
     or of the next iteration."""
     if left.by is None or loop.symbol in _symbols(left):
         return False
-    writers = [one for one in statements(loop.body) if left.node in own_writes(one)]
+    writers = [one for one in statements(loop.body) if left.node in direct_writes(one)]
     if [id(one) for one in writers] == [id(left.by)] and any(_at_its_place(left.by)):
         return True
     if left.points.where is not None:

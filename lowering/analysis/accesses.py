@@ -39,7 +39,7 @@ from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import BODIES, bodies, own_effects
+from ..ir.walk import BODIES, bodies, direct_effects
 from .definite_writes import in_first_iterations
 from .effects import summarize
 from .guarded_reads import guarded_reads, negate, nodes_of
@@ -105,7 +105,7 @@ class Accesses:
     def is_covered(self, read: Site) -> bool:
         """Whether all elements that a site reads were surely written before: in the same iteration,
         or in earlier iterations of a loop around it."""
-        if self._is_written_by_one(read):
+        if self._has_covering_write(read):
             return True
         writes = [site for site in self._before(read) if site.kind == "write"]
         if any(
@@ -121,7 +121,7 @@ class Accesses:
         hands_on = any(self._is_carried(write, read) for write in writes if write.index)
         return hands_on or self._is_covered_in_parts(read)
 
-    def _is_written_by_one(self, read: Site) -> bool:
+    def _has_covering_write(self, read: Site) -> bool:
         """Whether a single statement before a site surely wrote all that it reads."""
         return any(
             write.kind == "write" and self.covers(write, read) for write in self._before(read)
@@ -136,7 +136,9 @@ class Accesses:
         """Return the sites of its node after it that an earlier iteration of a loop may run."""
         sites, last = self.of(site.node), site.route[0][0]
         start = bisect_left(sites, site.route, key=_site_route)
-        return sites[start : bisect_right(sites, last, start, key=lambda one: one.route[0][0])]
+        return sites[
+            start : bisect_right(sites, last, start, key=lambda candidate: candidate.route[0][0])
+        ]
 
     def _is_carried(self, write: Site, read: Site) -> bool:
         """Whether each iteration reads what a write left a constant number of iterations before,
@@ -154,15 +156,17 @@ class Accesses:
         back = ((var(loop.symbol) - values[loop.symbol]) * loop.step).constant
         if back is None or not 1 <= back <= thresholds.MAX_FIRST_ITERATIONS:
             return False
-        firsts = (loop.lo + loop.step * number for number in range(back))
-        return all(self._is_written_by_one(_fix_iteration(read, loop, first)) for first in firsts)
+        first_values = (loop.lo + loop.step * number for number in range(back))
+        return all(
+            self._has_covering_write(_fix_iteration(read, loop, first)) for first in first_values
+        )
 
     def _is_covered_in_parts(self, read: Site) -> bool:
         """Whether writes cover both what the first (or last) iteration of a loop reads, and what
         all the other iterations read."""
-        index, known = _all_elements(read.node)
+        index, domain = _all_elements(read.node)
         loops = tuple(
-            For(candidate.symbol, candidate.lo, candidate.hi, 1, ()) for candidate in known
+            For(candidate.symbol, candidate.lo, candidate.hi, 1, ()) for candidate in domain
         )
         whole = read._replace(index=index, inside=(*read.inside, *loops))
         candidates = ((site, *at) for site in (read, whole) for at in enumerate(site.inside))
@@ -178,8 +182,8 @@ class Accesses:
                 others = candidate._replace(
                     inside=(*candidate.inside[:at], rest, *candidate.inside[at + 1 :])
                 )
-                if self._is_written_by_one(_fix_iteration(candidate, loop, end)):
-                    if self._is_written_by_one(others):
+                if self._has_covering_write(_fix_iteration(candidate, loop, end)):
+                    if self._has_covering_write(others):
                         return True
         return False
 
@@ -195,14 +199,15 @@ class Accesses:
             site.reads
             and not self.is_covered(site)
             and not self._is_filled(
-                node, [one for one in self._before_outermost(site) if one.kind == "write"]
+                node,
+                [earlier for earlier in self._before_outermost(site) if earlier.kind == "write"],
             )
             for site in self.of(node)
         )
 
     def _before_outermost(self, read: Site) -> Iterator[Site]:
         """Yield the sites of the same node in statements before the outermost one around a site."""
-        return (one for one in self._before(read) if one.route[0][0] < read.route[0][0])
+        return (site for site in self._before(read) if site.route[0][0] < read.route[0][0])
 
     def _is_filled(self, node: Node, writes: list[Site]) -> bool:
         """Whether writes together surely reach every element."""
@@ -215,7 +220,9 @@ class Accesses:
             writes, index, whole, 0
         ):
             return True
-        branches = {one.route[0][0] for one in writes if one.inside and type(one.inside[0]) is If}
+        branches = {
+            write.route[0][0] for write in writes if write.inside and type(write.inside[0]) is If
+        }
         if (
             len(writes) > thresholds.MAX_PARTIAL_WRITES
             or len(branches) > thresholds.MAX_WRITING_BRANCHES
@@ -239,8 +246,10 @@ class Accesses:
             return True
         for at in range(first, len(domain)):
             symbol, lo, hi = domain[at].symbol, domain[at].lo, domain[at].hi
-            axis = next(n for n, one in enumerate(index) if one == var(symbol))
-            cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _write_bounds(one, axis))))
+            axis = next(n for n, subscript in enumerate(index) if subscript == var(symbol))
+            cuts = dict.fromkeys(
+                (hi, *(cut for write in writes for cut in _write_bounds(write, axis)))
+            )
             pending = [cut for cut in cuts if cut != lo][: thresholds.MAX_WRITE_BOUNDS]
             reached = [lo]
             for start in reached:
@@ -281,8 +290,8 @@ class Accesses:
         ):
             return False
         return any(
-            self._reaches(one, index, (*ranges(read.inside), *anywhere), read.tests, shared)
-            for one in _first_iterations(write, shared)
+            self._reaches(instance, index, (*ranges(read.inside), *anywhere), read.tests, shared)
+            for instance in _first_iterations(write, shared)
             for index, anywhere in _read_elements(read)
         )
 
@@ -290,7 +299,7 @@ class Accesses:
         self,
         write: Site,
         index: tuple[Index, ...],
-        known: tuple[Range, ...],
+        domain: tuple[Range, ...],
         tests: tuple[Expr, ...],
         shared: int,
     ) -> bool:
@@ -303,8 +312,8 @@ class Accesses:
         values = solve_subscripts(write.index, index, inner)
         if values is None:
             return False
-        return is_in_loops(values, inner, known, tests) and all(
-            is_implied(substitute_expr(test, values), known, tests)
+        return is_in_loops(values, inner, domain, tests) and all(
+            is_implied(substitute_expr(test, values), domain, tests)
             for test in inner_tests(write, shared)
         )
 
@@ -359,11 +368,11 @@ def _first_iterations(write: Site, shared: int) -> Iterator[Site]:
         write.inside[shared:],
         [at + (n == 2) for at, n in write.route[shared + 1 :]],
     )
-    firsts = in_first_iterations(
+    first_iterations = in_first_iterations(
         enclosing, positions, write.index or (), ranges(write.inside[:shared])
     )
-    if firsts is not None:
-        loops, index = firsts
+    if first_iterations is not None:
+        loops, index = first_iterations
         inside = (*write.inside[:shared], *loops)
         yield write._replace(index=None if write.index is None else index, inside=inside)
 
@@ -397,10 +406,12 @@ def _widen_dynamic(
     """Return an index with a symbol over the whole axis for each subscript that depends on data."""
     symbols = {
         axis: Symbol(f"any{axis}", -1 - axis)
-        for axis, one in enumerate(index)
-        if isinstance(one, Dynamic)
+        for axis, subscript in enumerate(index)
+        if isinstance(subscript, Dynamic)
     }
-    wide = tuple(var(symbols[a]) if a in symbols else one for a, one in enumerate(index))
+    wide = tuple(
+        var(symbols[a]) if a in symbols else subscript for a, subscript in enumerate(index)
+    )
     return wide, tuple(Range(s, const(0), node.shape[axis]) for axis, s in symbols.items())
 
 
@@ -505,7 +516,7 @@ def _local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
 
 
 def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
-    accessed = own_effects(stmt)
+    accessed = direct_effects(stmt)
     if accessed.has_select:
         pairs = [pair for expr in accessed.expressions for pair in guarded_reads(expr)]
         touches: list[_LocalSite] = [
@@ -553,8 +564,8 @@ def position_in(route: Route, outer: Route) -> int | None:
 def common_depth(left: Route, right: Route) -> int:
     """Return the depth down to which two paths are in the same statement."""
     depth = 0
-    for one, other in zip(left[:-1], right[:-1]):
-        if one != other:
+    for left_step, right_step in zip(left[:-1], right[:-1]):
+        if left_step != right_step:
             break
         depth += 1
     return depth

@@ -30,7 +30,7 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.walk import own_reads, statements, writes
+from ..ir.walk import direct_reads, statements, writes
 from .guarded_reads import nodes_of
 from .reductions import is_min_max
 from .self_dependence import symbols_of
@@ -72,14 +72,18 @@ class Accumulation:
     ) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
         """Return the definitions that a body uses: those that depend on no symbol in `inside`, and
         the others."""
-        used = {node.id for stmt in statements(body) for node in own_reads(stmt)}
+        used = {node.id for stmt in statements(body) for node in direct_reads(stmt)}
         needed: list[Store] = []
         for name in reversed(self.names):
             if name.access.node.id in used:
                 needed.insert(0, name)
                 used |= {read.node.id for read in reads(name.value)}
-        outer = tuple(one for one in needed if not inside & _symbols_through(one, self.names))
-        return outer, tuple(one for one in needed if one not in outer)
+        outer = tuple(
+            definition
+            for definition in needed
+            if not inside & _symbols_through(definition, self.names)
+        )
+        return outer, tuple(definition for definition in needed if definition not in outer)
 
 
 def find_accumulation(
@@ -99,7 +103,7 @@ def find_accumulation(
         return None
     if reorders and node.dtype in REAL_TYPES and body.update.over and not is_min_max(body.update):
         return None
-    written = frozenset(one.id for one in writes((loop,)) if one.rank)
+    written = frozenset(target.id for target in writes((loop,)) if target.rank)
     if any(node.id in written for name in names for node in nodes_of(name.value)):
         return None  # a recomputed definition would have another value
     definitions = (*names, *(s for s in body.before if s.access.node != node), *body.inner)
@@ -194,13 +198,13 @@ def _match_terms(loop: For) -> tuple[tuple[For, ...], tuple[Store, ...], Update]
             return None
         loops.append(stmt)
         *before, stmt = _without_comments(stmt.body) or [Comment("")]
-        for one in before:
-            if not isinstance(one, Store) or one.access.index:
+        for definition in before:
+            if not isinstance(definition, Store) or definition.access.index:
                 return None
-            names.append(one)
+            names.append(definition)
     if not isinstance(stmt, Update) or stmt.pair is not None:
         return None
-    bound = {one.symbol for one in loops}
+    bound = {level.symbol for level in loops}
     if any(not isinstance(at, Affine) or at.symbols() & bound for at in stmt.access.index):
         return None
     return tuple(loops), tuple(names), stmt
@@ -224,12 +228,16 @@ def _inline_scalars(value: Expr, names: Mapping[int, Expr]) -> Expr:
     """Return an expression with scalars replaced by their definitions."""
     if isinstance(value, Read) and not value.index and value.node.id in names:
         return _inline_scalars(names[value.node.id], names)
-    return rebuild(value, lambda one: _inline_scalars(one, names), lambda index: index)
+    return rebuild(value, lambda operand: _inline_scalars(operand, names), lambda index: index)
 
 
 def _symbols_through(name: Store, names: tuple[Store, ...]) -> frozenset[Symbol]:
     """Return the symbols that a definition depends on, transitively."""
     direct = symbols_of(name.value)
     used = {read.node.id for read in reads(name.value)}
-    dependencies = (other for other in names if other.access.node.id in used and other is not name)
-    return direct.union(*(_symbols_through(other, names) for other in dependencies))
+    dependencies = (
+        definition
+        for definition in names
+        if definition.access.node.id in used and definition is not name
+    )
+    return direct.union(*(_symbols_through(definition, names) for definition in dependencies))

@@ -60,22 +60,28 @@ def find_accumulators(loop: For, private: frozenset[int], facts: Facts) -> tuple
     updates = [stmt for stmt in inside if isinstance(stmt, Update)]
     accumulators: dict[int, Accumulator] = {}
     for stmt in updates:
-        one = Accumulator(stmt.access, stmt.op, stmt.pair)
-        subscripts = [i for access in one.accesses for i in access.index]
+        accumulator = Accumulator(stmt.access, stmt.op, stmt.pair)
+        subscripts = [i for access in accumulator.accesses for i in access.index]
         if stmt.access.node.id not in private and all(_is_fixed(i, bound) for i in subscripts):
-            accumulators.setdefault(stmt.access.node.id, one)
+            accumulators.setdefault(stmt.access.node.id, accumulator)
     sites = collect_accesses((loop,))
-    symbols = frozenset(one.symbol for one in perfect_nest(loop)[0])
-    for one in accumulators.values():
+    symbols = frozenset(level.symbol for level in perfect_nest(loop)[0])
+    for accumulator in accumulators.values():
         reduced = all(
-            is_reduction_over(s, symbols) for s in updates if s.access.node == one.access.node
+            is_reduction_over(s, symbols)
+            for s in updates
+            if s.access.node == accumulator.access.node
         )
-        reassociable = is_reassociable(one.op, one.dtype, facts.exact or not reduced)
-        if not reassociable or not _is_only_updated(one, updates, sites):
+        reassociable = is_reassociable(
+            accumulator.op, accumulator.dtype, facts.exact or not reduced
+        )
+        if not reassociable or not _is_only_updated(accumulator, updates, sites):
             return ()
-        if one.pair is not None and not _has_ascending_positions(loop, updates):
+        if accumulator.pair is not None and not _has_ascending_positions(loop, updates):
             return ()
-    updated = frozenset(access.node.id for one in accumulators.values() for access in one.accesses)
+    updated = frozenset(
+        access.node.id for accumulator in accumulators.values() for access in accumulator.accesses
+    )
     return (
         tuple(accumulators.values())
         if accumulators and facts.is_free(loop, private | updated)
@@ -130,10 +136,10 @@ def _has_ascending_positions(loop: For, updates: Sequence[Update]) -> bool:
         id(stmt) not in straight for stmt, _ in pairs
     ):
         return False
-    known, trip_counts = Bounds(), list[int | None]()
-    for one in loops:
-        trip_counts.append(known.most(trip_count(one)))
-        known = known.inside(one)
+    bounds, trip_counts = Bounds(), list[int | None]()
+    for level in loops:
+        trip_counts.append(bounds.most(trip_count(level)))
+        bounds = bounds.inside(level)
     bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
     counted_loops = list(zip(loops, trip_counts, strict=True))
     return all(_is_increasing(pair.position, counted_loops, bound) for _, pair in pairs)
@@ -145,12 +151,12 @@ def _is_increasing(
     """Whether a position grows from iteration to iteration of loops with these trip counts; it may
     not depend on symbols `bound` inside."""
     below = 0
-    for one, count in reversed(loops):
-        step = position.coefficient(one.symbol) * one.step
-        if step <= below or (count is None and one is not loops[0][0]):
+    for loop, count in reversed(loops):
+        step = position.coefficient(loop.symbol) * loop.step
+        if step <= below or (count is None and loop is not loops[0][0]):
             return False
         below += step * max((count or 1) - 1, 0)
-    return not (position.symbols() - {one.symbol for one, _ in loops}) & bound
+    return not (position.symbols() - {loop.symbol for loop, _ in loops}) & bound
 
 
 def _unconditional(body: tuple[Stmt, ...]) -> list[Stmt]:

@@ -51,10 +51,10 @@ class ComplexPair(NamedTuple):
         return Apply(OPS["complex"], tuple(self), _COMPLEX64 if is_short else _COMPLEX128)
 
 
-def add_product(total: ComplexPair, one: ComplexPair, two: ComplexPair) -> ComplexPair:
+def add_product(total: ComplexPair, left: ComplexPair, right: ComplexPair) -> ComplexPair:
     """Return a sum to which a product is added by fused multiply-adds: `total + one * two`."""
-    re = _apply("fma", one.im, _apply("neg", two.im), _apply("fma", one.re, two.re, total.re))
-    im = _apply("fma", one.im, two.re, _apply("fma", one.re, two.im, total.im))
+    re = _apply("fma", left.im, _apply("neg", right.im), _apply("fma", left.re, right.re, total.re))
+    im = _apply("fma", left.im, right.re, _apply("fma", left.re, right.im, total.im))
     return ComplexPair(re, im)
 
 
@@ -73,7 +73,7 @@ def has_formula(value: Expr) -> bool:
             case Apply(op) if is_complex(part.dtype) and op.name not in _COMPLEX_OPS:
                 return False
             case Apply(op, args) if not is_complex(part.dtype) and (
-                op.name not in _REAL_OPS and any(is_complex(one.dtype) for one in args)
+                op.name not in _REAL_OPS and any(is_complex(operand.dtype) for operand in args)
             ):
                 return False
             case Apply(op, (_, second)) if op.name in ("and", "or") and not needs_no_temporaries(
@@ -94,7 +94,7 @@ def needs_no_temporaries(value: Expr) -> bool:
     for part in walk(value):
         match part:
             case Apply(Op(name="mul"), args) if is_complex(part.dtype):
-                if not all(isinstance(one, Read | Const) for one in args):
+                if not all(isinstance(operand, Read | Const) for operand in args):
                     return False
             case Apply(Op(name="div" | "recip")) | Select() if is_complex(part.dtype):
                 return False
@@ -191,7 +191,7 @@ class ComplexSplitter:
                     return _or(Cast(pair.re, dtype), Cast(pair.im, dtype))
                 return Cast(pair.re, dtype) if dtype is not pair.re.dtype else pair.re
             case _:
-                return rebuild(value, lambda one: self.real(one, span), lambda index: index)
+                return rebuild(value, lambda operand: self.real(operand, span), lambda index: index)
 
     def apply_real(self, op: Op, args: list[ComplexPair]) -> Expr:
         """Return the real result of an operation on complex arguments."""
@@ -226,8 +226,10 @@ class ComplexSplitter:
                 return ComplexPair(*halves)
             case Select(test, yes, no):
                 test = self.named(self.real(test, span), "test", span)
-                one, two = self.pair(yes, span), self.pair(no, span)
-                return ComplexPair(Select(test, one.re, two.re), Select(test, one.im, two.im))
+                if_true, if_false = self.pair(yes, span), self.pair(no, span)
+                return ComplexPair(
+                    Select(test, if_true.re, if_false.re), Select(test, if_true.im, if_false.im)
+                )
             case Cast(of) if is_complex(of.dtype):
                 re, im = self.pair(of, span)
                 return ComplexPair(Cast(re, dtype), Cast(im, dtype))
@@ -252,14 +254,14 @@ class ComplexSplitter:
                 re, im = self.pair(args[0], span)
                 return ComplexPair(re, _apply("neg", im))
             case "add" | "sub" as name:
-                one, two = (self.pair(arg, span) for arg in args)
-                return ComplexPair(_apply(name, one.re, two.re), _apply(name, one.im, two.im))
+                left, right = (self.pair(arg, span) for arg in args)
+                return ComplexPair(_apply(name, left.re, right.re), _apply(name, left.im, right.im))
             case "mul" | "product":
-                one, two = (self.parts(arg, span) for arg in args)
-                return _multiply(one, two)
+                left, right = (self.parts(arg, span) for arg in args)
+                return _multiply(left, right)
             case "div":
-                one, two = (self.parts(arg, span) for arg in args)
-                return self.quotient(one, two, span)
+                left, right = (self.parts(arg, span) for arg in args)
+                return self.quotient(left, right, span)
             case "recip":
                 return self.inverse(self.parts(args[0], span), span)
             case name:
@@ -274,8 +276,11 @@ class ComplexSplitter:
         wide = _test("ge", _apply("abs", b.re), _apply("abs", b.im))
         zero = _and(_test("eq", b.re, Const(0.0, dtype)), _test("eq", b.im, Const(0.0, dtype)))
         if isinstance(b.re, Const) and isinstance(b.im, Const):
-            one, two = abs(complex(b.re.value)), abs(complex(b.im.value))
-            wide, zero = Const(one >= two, dtypes.bool_), Const(one == two == 0, dtypes.bool_)
+            re_magnitude, im_magnitude = abs(complex(b.re.value)), abs(complex(b.im.value))
+            wide, zero = (
+                Const(re_magnitude >= im_magnitude, dtypes.bool_),
+                Const(re_magnitude == im_magnitude == 0, dtypes.bool_),
+            )
         wide, zero = self.named(wide, "wide", span), self.named(zero, "zero", span)
         large = self.named(_select(wide, b.re, b.im), "large", span)
         small = self.named(_select(wide, b.im, b.re), "small", span)
@@ -303,10 +308,10 @@ class ComplexSplitter:
         ratio = self.named(_apply("div", small, large), "ratio", span)
         whole = _apply("add", large, _mul(small, ratio))
         whole = self.named(whole, "whole", span)
-        one = Const(1.0, dtype)
+        unit = Const(1.0, dtype)
         return ComplexPair(
-            _apply("div", _select(wide, one, ratio), whole),
-            _apply("div", _apply("neg", _select(wide, ratio, one)), whole),
+            _apply("div", _select(wide, unit, ratio), whole),
+            _apply("div", _apply("neg", _select(wide, ratio, unit)), whole),
         )
 
 
@@ -329,17 +334,17 @@ def _apply(name: str, *args: Expr) -> Expr:
     return Apply(OPS[name], args, args[0].dtype)
 
 
-def _mul(one: Expr, two: Expr) -> Expr:
-    return _apply("mul", one, two)
+def _mul(left: Expr, right: Expr) -> Expr:
+    return _apply("mul", left, right)
 
 
 def _test(name: str, *args: Expr) -> Expr:
     return Apply(OPS[name], args, dtypes.bool_)
 
 
-def _and(one: Expr, two: Expr) -> Expr:
-    return Apply(OPS["and"], (one, two), dtypes.bool_)
+def _and(left: Expr, right: Expr) -> Expr:
+    return Apply(OPS["and"], (left, right), dtypes.bool_)
 
 
-def _or(one: Expr, two: Expr) -> Expr:
-    return Apply(OPS["or"], (one, two), dtypes.bool_)
+def _or(left: Expr, right: Expr) -> Expr:
+    return Apply(OPS["or"], (left, right), dtypes.bool_)

@@ -30,28 +30,28 @@ from .accesses import collect_accesses
 
 def has_conflicting_iterations(program: Program) -> bool:
     """Whether some loop of a program has such an iteration."""
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    return any(_has_conflicts(kernel.body, known) for kernel in program.kernels)
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
+    return any(_has_conflicts(kernel.body, bounds) for kernel in program.kernels)
 
 
-def _has_conflicts(body: Iterable[Stmt], known: Bounds) -> bool:
+def _has_conflicts(body: Iterable[Stmt], bounds: Bounds) -> bool:
     """Whether a loop among or inside statements might be split at some iteration."""
     return any(
-        (isinstance(stmt, For) and bool(conflicting_iterations(stmt, known)))
+        (isinstance(stmt, For) and bool(conflicting_iterations(stmt, bounds)))
         or any(
-            _has_conflicts(one, known.inside(stmt) if isinstance(stmt, For) else known)
-            for one in bodies(stmt)
+            _has_conflicts(nested, bounds.inside(stmt) if isinstance(stmt, For) else bounds)
+            for nested in bodies(stmt)
         )
         for stmt in body
     )
 
 
-def conflicting_iterations(loop: For, known: Bounds) -> list[Affine]:
+def conflicting_iterations(loop: For, bounds: Bounds) -> list[Affine]:
     """Return the conflicting iterations, as values of the loop's variable, as far as they are
     surely in its range."""
     return [
         point for point in _find_conflicts(loop)
-        if _is_at_least(known, point - loop.lo, 0) and _is_at_least(known, loop.hi - point, 1)
+        if _is_at_least(bounds, point - loop.lo, 0) and _is_at_least(bounds, loop.hi - point, 1)
     ]  # fmt: skip
 
 
@@ -72,18 +72,18 @@ def _find_conflicts(loop: For) -> list[Affine]:
     return list(dict.fromkeys(points))[: thresholds.MAX_CONFLICTING_ITERATIONS]
 
 
-def _is_at_least(known: Bounds, number: Affine, least: int) -> bool:
-    bound = known.least(number)
+def _is_at_least(bounds: Bounds, number: Affine, least: int) -> bool:
+    bound = bounds.least(number)
     return bound is not None and bound >= least
 
 
 def _intersections(
-    one: tuple[Index, ...], other: tuple[Index, ...], symbol: Symbol, inside: set[Symbol]
+    first: tuple[Index, ...], second: tuple[Index, ...], symbol: Symbol, inside: set[Symbol]
 ) -> list[Affine]:
     """Return where the subscripts of one access, which follow the loop, equal those of another,
     which do not."""
     points: list[Affine] = []
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(first, second, strict=False):
         if not isinstance(left, Affine) or not isinstance(right, Affine):
             continue
         if left.coefficient(symbol) == 1 and not right.symbols() & inside:

@@ -80,7 +80,7 @@ class Contraction:
     def others(self) -> tuple[For, ...]:
         """The loops that are neither rows nor columns."""
         taken = {loop.symbol for loop in (*self.rows, *self.columns)}
-        return tuple(one for one in self.nest.outer_loops if one.symbol not in taken)
+        return tuple(loop for loop in self.nest.outer_loops if loop.symbol not in taken)
 
     @property
     def is_transposed(self) -> bool:
@@ -88,11 +88,11 @@ class Contraction:
         stored = _contiguous_symbols(self.nest.rest)
         return self.rows[-1].symbol in stored and self.columns[-1].symbol not in stored
 
-    def is_read(self, known: tuple[Range, ...]) -> bool:
+    def is_read(self, domain: tuple[Range, ...]) -> bool:
         """Whether all operands are in range in the whole box around rows and columns."""
-        known = (*known, *ranges((*self.others, *self.rows, *self.columns, *self.nest.depth)))
+        domain = (*domain, *ranges((*self.others, *self.rows, *self.columns, *self.nest.depth)))
         every = (read for part in self.parts for read in reads(part.value))
-        return all(is_in_range(read.node, read.index, known) for read in every)
+        return all(is_in_range(read.node, read.index, domain) for read in every)
 
     def loops(self, side: Side) -> tuple[For, ...]:
         """Return the loops over all rows, or columns."""
@@ -111,9 +111,9 @@ def find_contraction(
         return None
     for pair in _row_column_pairs(nest):
         result = _try_contraction(nest, (pair[0],), (pair[1],))
-        for one in reversed(nest.outer_loops):
-            if result is not None and one not in pair:
-                result = _extend(result, one) or result
+        for outer_loop in reversed(nest.outer_loops):
+            if result is not None and outer_loop not in pair:
+                result = _extend(result, outer_loop) or result
         result = None if result is None else _bounding_box(result)
         if result is not None:
             return result
@@ -123,27 +123,27 @@ def find_contraction(
 def _bounding_box(candidate: Contraction) -> Contraction | None:
     """Return the contraction of the bounding box of its rows and columns, with tests where not all
     of its elements exist; None where other loops depend on rows or columns."""
-    box_symbols = {one.symbol for one in (*candidate.rows, *candidate.columns)}
+    box_symbols = {loop.symbol for loop in (*candidate.rows, *candidate.columns)}
     outside = (*candidate.others, *candidate.nest.depth)
-    if not all(_is_fixed(one, box_symbols) for one in outside):
+    if not all(_is_fixed(loop, box_symbols) for loop in outside):
         return None
     ranges = tuple(
-        Range(one.symbol, one.lo, one.hi)
-        for one in candidate.nest.outer_loops
-        if one.symbol in box_symbols
+        Range(loop.symbol, loop.lo, loop.hi)
+        for loop in candidate.nest.outer_loops
+        if loop.symbol in box_symbols
     )
     boxed: dict[Symbol, For] = {}
     tests: list[Affine] = []
-    for one in (*candidate.rows, *candidate.columns):
-        if _is_fixed(one, box_symbols):
+    for loop in (*candidate.rows, *candidate.columns):
+        if _is_fixed(loop, box_symbols):
             continue
-        lows, highs = _bound_operands(one.lo, "max"), _bound_operands(one.hi, "min")
+        lows, highs = _bound_operands(loop.lo, "max"), _bound_operands(loop.hi, "min")
         low, high = _box_end(lows, ranges, -1), _box_end(highs, ranges, 1)
         if low is None or high is None or (low.symbols() | high.symbols()) & box_symbols:
             return None
-        boxed[one.symbol] = replace(one, lo=low, hi=high)
-        tests += [var(one.symbol) - at for at in lows if at.symbols() & box_symbols]
-        tests += [at - var(one.symbol) - 1 for at in highs if at.symbols() & box_symbols]
+        boxed[loop.symbol] = replace(loop, lo=low, hi=high)
+        tests += [var(loop.symbol) - at for at in lows if at.symbols() & box_symbols]
+        tests += [at - var(loop.symbol) - 1 for at in highs if at.symbols() & box_symbols]
     if any(
         isinstance(atom, Quasi) and Affine(((atom, 1),)).symbols() & box_symbols
         for at in tests
@@ -151,7 +151,7 @@ def _bounding_box(candidate: Contraction) -> Contraction | None:
     ):
         return None
     rows, columns = (
-        tuple(boxed.get(one.symbol, one) for one in group)
+        tuple(boxed.get(loop.symbol, loop) for loop in group)
         for group in (candidate.rows, candidate.columns)
     )
     return replace(candidate, rows=rows, columns=columns, tests=tuple(tests))
@@ -173,7 +173,7 @@ def _bound_operands(bound: Affine, op: QuasiOp) -> tuple[Affine, ...]:
 
 def _box_end(sides: tuple[Affine, ...], ranges: tuple[Range, ...], sign: int) -> Affine | None:
     """Return the end of a box around all iterations of a loop; None where it is not affine."""
-    ends = [end for end in (bound_over(one, ranges, sign) for one in sides) if end is not None]
+    ends = [end for end in (bound_over(side, ranges, sign) for side in sides) if end is not None]
     return reduce(minimum if sign > 0 else maximum, ends) if ends else None
 
 
@@ -187,7 +187,7 @@ def _try_contraction(
 ) -> Contraction | None:
     """Return the contraction of a nest with these rows and columns; None where its terms combine
     the two by more than arithmetic."""
-    row, column = (frozenset(one.symbol for one in loops) for loops in (rows, columns))
+    row, column = (frozenset(loop.symbol for loop in loops) for loops in (rows, columns))
     split = _TermSplitter(row, column, frozenset(k.symbol for k in nest.depth))
     term = split.term(nest.update.value)
     if term is None or {part.side for part in split.parts} != {"row", "column"}:
@@ -211,13 +211,13 @@ def _extend(candidate: Contraction, loop: For) -> Contraction | None:
 
 def _contiguous_last(loops: tuple[For, ...], candidate: Contraction) -> tuple[For, ...]:
     """Return loops with the one last along which memory is contiguous."""
-    loops = tuple(one for one in candidate.nest.outer_loops if one in loops)
+    loops = tuple(loop for loop in candidate.nest.outer_loops if loop in loops)
     contiguous = (
         candidate.columns[-1]
         if candidate.columns[-1] in loops
         else _contiguous_loop(loops, candidate)
     )
-    return (*(one for one in loops if one is not contiguous), contiguous)
+    return (*(loop for loop in loops if loop is not contiguous), contiguous)
 
 
 def _contiguous_loop(loops: tuple[For, ...], candidate: Contraction) -> For:
@@ -236,11 +236,11 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
     contiguous, but for long reductions those whose neighbours share no terms, which packing would
     copy for each."""
     reduction_symbols = {k.symbol for k in nest.depth}
-    read_symbols = (symbols_of(one) for one in reads(nest.update.value))
+    read_symbols = (symbols_of(read) for read in reads(nest.update.value))
     terms = [symbols for symbols in read_symbols if symbols & reduction_symbols]
     store_symbols = _contiguous_symbols(nest.rest)
     candidates: list[tuple[tuple[bool, bool, int, int, int], tuple[For, For]]] = []
-    if not all(_is_fixed(one, reduction_symbols) for one in nest.depth):
+    if not all(_is_fixed(loop, reduction_symbols) for loop in nest.depth):
         return []
     count = prod(_clipped_trip_count(k) for k in nest.depth)
     long = (
@@ -250,8 +250,12 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
     )
     for number, column in enumerate(nest.outer_loops):
         for row in nest.outer_loops:
-            column_only = any(column.symbol in one and row.symbol not in one for one in terms)
-            row_only = any(row.symbol in one and column.symbol not in one for one in terms)
+            column_only = any(
+                column.symbol in symbols and row.symbol not in symbols for symbols in terms
+            )
+            row_only = any(
+                row.symbol in symbols and column.symbol not in symbols for symbols in terms
+            )
             if column_only and row_only:
                 plain = not (long and _prefers_interchange(nest, row, column))
                 contiguous = plain and column.symbol in store_symbols
@@ -263,13 +267,15 @@ def _row_column_pairs(nest: Accumulation) -> list[tuple[For, For]]:
                     number,
                 )
                 candidates.append((score, (row, column)))
-    return [pair for _, pair in sorted(candidates, key=lambda one: one[0], reverse=True)]
+    return [
+        pair for _, pair in sorted(candidates, key=lambda candidate: candidate[0], reverse=True)
+    ]
 
 
 def _copies_per_term(nest: Accumulation) -> int:
     """Return how many elements share a term, where neighbours share terms."""
     outer_symbols, reduction_symbols = (
-        {one.symbol for one in nest.outer_loops},
+        {loop.symbol for loop in nest.outer_loops},
         {k.symbol for k in nest.depth},
     )
     shared = sliding_windows(reads(nest.update.value), outer_symbols, reduction_symbols)
@@ -281,8 +287,8 @@ def _prefers_interchange(nest: Accumulation, row: For, column: For) -> bool:
     copies for each column, but which rows read in place."""
     reduction_symbols = {k.symbol for k in nest.depth}
     shared = (
-        sliding_windows(reads(nest.update.value), {one.symbol}, reduction_symbols)
-        for one in (row, column)
+        sliding_windows(reads(nest.update.value), {loop.symbol}, reduction_symbols)
+        for loop in (row, column)
     )
     count = (row.hi - row.lo).constant
     return (
@@ -297,12 +303,14 @@ def sliding_windows(
 ) -> frozenset[Symbol]:
     """Return the reduction symbols along whose axes neighbours of these symbols share terms
     (sliding windows)."""
-    subscripts = (at.symbols() for one in elements for at in one.index if isinstance(at, Affine))
+    subscripts = (
+        at.symbols() for element in elements for at in element.index if isinstance(at, Affine)
+    )
     return frozenset(
-        one
+        symbol
         for symbols_of_axis in subscripts
         if symbols_of_axis & symbols
-        for one in symbols_of_axis & reduction_symbols
+        for symbol in symbols_of_axis & reduction_symbols
     )
 
 
@@ -318,8 +326,8 @@ def _contiguous_symbols(rest: Body) -> frozenset[Symbol]:
 
 def _clipped_trip_count(loop: For) -> int:
     """Return the trip count of a loop, up to which more make no difference."""
-    rounds = (loop.hi - loop.lo).constant
-    return 64 if rounds is None else min(64, rounds)
+    trip_count = (loop.hi - loop.lo).constant
+    return 64 if trip_count is None else min(64, trip_count)
 
 
 @dataclass(slots=True)
@@ -354,9 +362,9 @@ class _TermSplitter:
         type."""
         if value.dtype not in REAL_TYPES | COMPLEX_TYPES:
             return None
-        for known in self.parts:
-            if known.value == value:
-                return Read(known.node, ())
+        for previous in self.parts:
+            if previous.value == value:
+                return Read(previous.node, ())
         operand = Operand(Node(-1 - len(self.parts), f"{side}s", (), value.dtype), value, side)
         self.parts.append(operand)
         return Read(operand.node, ())

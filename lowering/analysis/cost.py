@@ -61,8 +61,8 @@ class _Assumptions:
 
     def rounds(self, loop: For) -> Affine:
         """Return the trip count of a loop, at least 0."""
-        rounds = _full_trip_count(loop, self.values)
-        return rounds if self.is_size(rounds) else maximum(rounds, const(0))
+        count = _full_trip_count(loop, self.values)
+        return count if self.is_size(count) else maximum(count, const(0))
 
     def is_size(self, number: Affine) -> bool:
         """Whether an index expression is a sum of sizes."""
@@ -133,9 +133,9 @@ def _extents(stmt: Stmt) -> frozenset[Symbol]:
     """Return the symbols in ranges and sizes of arrays in a statement, except those that it
     binds."""
     try:
-        known: frozenset[Symbol] = stmt.extents
+        memo: frozenset[Symbol] = stmt.extents
     except AttributeError:
-        used = {symbol for body in bodies(stmt) for one in body for symbol in _extents(one)}
+        used = {symbol for body in bodies(stmt) for nested in body for symbol in _extents(nested)}
         match stmt:
             case For():
                 used.discard(stmt.symbol)
@@ -144,18 +144,18 @@ def _extents(stmt: Stmt) -> frozenset[Symbol]:
                 used.update(*(extent.symbols() for extent in node.shape))
             case _:
                 pass
-        known = memoize(stmt, "extents", frozenset(used))
-    return known
+        memo = memoize(stmt, "extents", frozenset(used))
+    return memo
 
 
 def _direct_cost(stmt: Stmt) -> int:
     """Return the cost of the expressions of a statement itself, without nested statements;
     memoized."""
     try:
-        known: int = stmt.cost
+        memo: int = stmt.cost
     except AttributeError:
-        known = memoize(stmt, "cost", sum(map(cost, expressions_of(stmt))))
-    return known
+        memo = memoize(stmt, "cost", sum(map(cost, expressions_of(stmt))))
+    return memo
 
 
 def total_work(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
@@ -168,17 +168,17 @@ def _scale(loop: For) -> int:
     return 1 if loop.kind == "vector" or _is_vectorizable(loop) else thresholds.SCALAR_WORK
 
 
-def _register_trip_count(loop: For, rounds: Affine) -> Affine:
+def _register_trip_count(loop: For, trip_count: Affine) -> Affine:
     """Return the trip count of a loop, or the number of units in which a row of a register tile is
     computed."""
     if loop.kind != "vector" or len(loop.body) != 1:
-        return rounds
+        return trip_count
     match loop.body[0]:
         case Store(access) | Update(access) if _is_tile(access.node):
             per_unit = max(1, thresholds.REGISTER_TILE_BYTES_PER_UNIT // access.node.dtype.itemsize)
-            return floordiv(rounds + (per_unit - 1), const(per_unit))
+            return floordiv(trip_count + (per_unit - 1), const(per_unit))
         case _:
-            return rounds
+            return trip_count
 
 
 def _is_tile(node: Node) -> bool:
@@ -221,8 +221,8 @@ def _body_work(body: tuple[Stmt, ...], assumed: _Assumptions, scale: int) -> Aff
 
 def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
     if isinstance(stmt, For):
-        rounds = _register_trip_count(stmt, assumed.rounds(stmt))
-        return _bounded_product(rounds, _iteration_work(stmt, assumed)) + thresholds.SCALAR_WORK
+        trip_count = _register_trip_count(stmt, assumed.rounds(stmt))
+        return _bounded_product(trip_count, _iteration_work(stmt, assumed)) + thresholds.SCALAR_WORK
     direct = const(_direct_cost(stmt) * scale)
     match stmt:
         case While(prelude, _, body):
@@ -231,9 +231,9 @@ def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
             ) * thresholds.ASSUMED_SIZE
         case If(_, then, ()) if _only_checks(then) or ends_in_failure(then):
             return direct
-        case If(_, then, other):
+        case If(_, then, orelse):
             return direct + _maximum_or_sum(
-                _body_work(then, assumed, scale), _body_work(other, assumed, scale)
+                _body_work(then, assumed, scale), _body_work(orelse, assumed, scale)
             )
         case Store(access, value) if _is_tile(access.node):
             return const(max(1, cost(value) - thresholds.READ_COST * len(reads(value))) * scale)
@@ -302,24 +302,24 @@ def _fill_work(node: Node, assumed: _Assumptions) -> Affine:
     return size
 
 
-def _middle_value(loop: For, assumed: _Assumptions, rounds: Affine) -> Affine:
+def _middle_value(loop: For, assumed: _Assumptions, trip_count: Affine) -> Affine:
     """Return the value of a loop's variable in its middle iteration."""
-    if rounds.constant is not None and loop.step == 1:
-        return substitute(loop.lo, assumed.values) + rounds.constant // 2
+    if trip_count.constant is not None and loop.step == 1:
+        return substitute(loop.lo, assumed.values) + trip_count.constant // 2
     return floordiv(substitute(loop.lo + loop.hi, assumed.values), const(2))
 
 
-def _maximum_or_sum(one: Affine, other: Affine) -> Affine:
+def _maximum_or_sum(left: Affine, right: Affine) -> Affine:
     """Return the maximum of two; their sum where that is not known before the call."""
-    if one.constant is None or other.constant is None:
-        return one + other
-    return const(max(one.constant, other.constant))
+    if left.constant is None or right.constant is None:
+        return left + right
+    return const(max(left.constant, right.constant))
 
 
-def _bounded_product(rounds: Affine, work: Affine) -> Affine:
-    if rounds.constant is not None:
-        rounds = const(min(max(0, rounds.constant), MAX_WORK))
-    return _clip(multiply(rounds, work))
+def _bounded_product(trip_count: Affine, work: Affine) -> Affine:
+    if trip_count.constant is not None:
+        trip_count = const(min(max(0, trip_count.constant), MAX_WORK))
+    return _clip(multiply(trip_count, work))
 
 
 def _clip(work: Affine) -> Affine:

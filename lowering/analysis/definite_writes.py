@@ -35,13 +35,13 @@ def in_first_iterations(
     enclosing: Sequence[Stmt],
     places: Sequence[int],
     index: Sequence[Index],
-    known: tuple[Range, ...],
+    domain: tuple[Range, ...],
 ) -> tuple[tuple[For, ...], tuple[Affine, ...]] | None:
     """Return the loops around an access and its index, both for the first iterations of those loops
     that may be left early or that the index does not use; None where these may not reach it.
 
-    `places` says of each loop how many statements of its body are before the access, `known` is
-    what is known of the symbols around all of them.
+    `places` says of each loop how many statements of its body are before the access, `domain` are
+    the ranges of the symbols around all of them.
     """
     loops = [stmt for stmt in enclosing if isinstance(stmt, For)]
     subscripts = [at for at in index if isinstance(at, Affine)]
@@ -49,32 +49,34 @@ def in_first_iterations(
         return None
     bound = summarize(loops[0]).bound - {loop.symbol for loop in loops}
     used = {symbol for at in subscripts for symbol in at.symbols()}
-    firsts: dict[Symbol, Affine] = {}
+    first_values: dict[Symbol, Affine] = {}
     remaining: list[For] = []
     for loop, place in zip(loops, places, strict=True):
-        current = replace(loop, lo=substitute(loop.lo, firsts), hi=substitute(loop.hi, firsts))
+        current = replace(
+            loop, lo=substitute(loop.lo, first_values), hi=substitute(loop.hi, first_values)
+        )
         if loop.symbol in used and not _has_jump(loop):
             remaining.append(current)
-        elif reaches_first_iteration(current, place, known):
-            firsts[loop.symbol] = current.lo
+        elif reaches_first_iteration(current, place, domain):
+            first_values[loop.symbol] = current.lo
         else:
             return None
-    subscripts = [substitute(at, firsts) for at in subscripts]
+    subscripts = [substitute(at, first_values) for at in subscripts]
     ends = [end for loop in remaining for end in (loop.lo, loop.hi)]
-    if not firsts or any(one.symbols() & bound for one in (*subscripts, *ends)):
+    if not first_values or any(expr.symbols() & bound for expr in (*subscripts, *ends)):
         return None  # the symbol has another value in each iteration
     return tuple(remaining), tuple(subscripts)
 
 
-def reaches_first_iteration(loop: For, count: int, known: tuple[Range, ...]) -> bool:
+def reaches_first_iteration(loop: For, count: int, domain: tuple[Range, ...]) -> bool:
     """Whether a loop surely has an iteration, the first of which reaches what follows its first
     `count` statements.
 
-    `known` is what is known of the symbols around the loop.
+    `domain` are the ranges of the symbols around the loop.
     """
     (reach,) = ranges((loop,))
     return not any(map(_has_jump, loop.body[:count])) and is_nonnegative(
-        reach.hi - reach.lo - 1, known
+        reach.hi - reach.lo - 1, domain
     )
 
 

@@ -85,7 +85,7 @@ def find_layer(stmt: Stmt | None) -> Layer | None:
                 tests += conjuncts(test)
             case _:
                 return None
-        code = [one for one in body if not isinstance(one, Comment)]
+        code = [inner for inner in body if not isinstance(inner, Comment)]
         stmt = code[0] if len(code) == 1 else None
     return None
 
@@ -101,7 +101,7 @@ class MaybeUnwritten(Exception):
 def reaching_value(
     layers: tuple[Layer, ...],
     index: tuple[Index, ...],
-    known: tuple[Range, ...],
+    domain: tuple[Range, ...],
     tests: tuple[Expr, ...],
     below: Expr | None,
 ) -> Expr:
@@ -111,12 +111,12 @@ def reaching_value(
     `below` is None and it cannot be shown that a layer writes the element.
     """
     guarded: list[tuple[Guards, Expr]] = []
-    for one in reversed(layers):
-        reached = _match_definition(one, index, known, tests)
+    for layer in reversed(layers):
+        reached = _match_definition(layer, index, domain, tests)
         if reached is None:
             continue
         guards, values = reached
-        value = substitute_expr(one.value, values)
+        value = substitute_expr(layer.value, values)
         if not guards:
             below = value
             break
@@ -135,33 +135,33 @@ def zero_of(dtype: DType) -> Const:
 
 
 def _match_definition(
-    one: Layer, index: tuple[Index, ...], known: tuple[Range, ...], tests: tuple[Expr, ...]
+    layer: Layer, index: tuple[Index, ...], domain: tuple[Range, ...], tests: tuple[Expr, ...]
 ) -> tuple[Guards, Mapping[Symbol, Affine]] | None:
     """Return the guards and the iteration of a layer that stored an element; None if none did."""
-    if one.index is None:
+    if layer.index is None:
         return (), {}
-    solved = _invert_subscripts(one, index)
+    solved = _invert_subscripts(layer, index)
     guards: list[Expr] = []
     for left, right in solved.equal:
-        if are_different(left, right, known):
+        if are_different(left, right, domain):
             return None
         if left != right:
             guards.append(compare_indices("eq", left, right))
-    for loop in (stmt for stmt in one.inside if isinstance(stmt, For)):
+    for loop in (stmt for stmt in layer.inside if isinstance(stmt, For)):
         at = solved.values[loop.symbol]
         lo, hi = substitute(loop.lo, solved.values), substitute(loop.hi, solved.values)
         if loop.step < 0:
             lo, hi = hi + 1, lo + 1
-        if any(at.symbol == r.symbol and lo == r.lo and hi == r.hi for r in known):
+        if any(at.symbol == r.symbol and lo == r.lo and hi == r.hi for r in domain):
             continue
-        if is_nonnegative(lo - at - 1, known, tests) or is_nonnegative(at - hi, known, tests):
+        if is_nonnegative(lo - at - 1, domain, tests) or is_nonnegative(at - hi, domain, tests):
             return None
-        if not is_nonnegative(at - lo, known, tests):
+        if not is_nonnegative(at - lo, domain, tests):
             guards.append(compare_indices("le", lo, at))
-        if not is_nonnegative(hi - at - 1, known, tests):
+        if not is_nonnegative(hi - at - 1, domain, tests):
             guards.append(compare_indices("lt", at, hi))
-    moved = (substitute_expr(test, solved.values) for test in one.tests)
-    guards += (test for test in moved if not is_implied(test, known, tests))
+    moved = (substitute_expr(test, solved.values) for test in layer.tests)
+    guards += (test for test in moved if not is_implied(test, domain, tests))
     return tuple(guards), solved.values
 
 
@@ -173,10 +173,10 @@ class _Solution:
     equal: tuple[tuple[Affine, Affine], ...]
 
 
-def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
+def _invert_subscripts(layer: Layer, wanted: tuple[Index, ...]) -> _Solution:
     """Return the iteration that stores an element: each axis determines one symbol, or has to be
     equal."""
-    loops = [stmt for stmt in one.inside if isinstance(stmt, For)]
+    loops = [stmt for stmt in layer.inside if isinstance(stmt, For)]
     if any(loop.step not in (1, -1) for loop in loops):
         raise NotInvertible
     fresh = {s.symbol: Symbol(s.symbol.name, -2 - s.symbol.serial) for s in loops}
@@ -185,7 +185,7 @@ def _invert_subscripts(one: Layer, wanted: tuple[Index, ...]) -> _Solution:
     values: dict[Symbol, Affine] = {}
     equal: list[tuple[Affine, Affine]] = []
     axes: list[tuple[Affine, Affine]] = []
-    for subscript, element in zip(one.index or (), wanted, strict=True):
+    for subscript, element in zip(layer.index or (), wanted, strict=True):
         if isinstance(subscript, Affine) and isinstance(element, Affine):
             axes.append((substitute(subscript, renaming), element))
         elif subscript != element or (

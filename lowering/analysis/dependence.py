@@ -35,7 +35,7 @@ from ..ir.expressions import Index
 from ..ir.indexing import Affine, Quasi, Range, Symbol, affine_text, const, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
 from ..ir.memo import memoize
-from ..ir.walk import binds, bodies, own_reads, own_writes, permuted_nodes, statements
+from ..ir.walk import binds, bodies, direct_reads, direct_writes, permuted_nodes, statements
 from .accesses import Site, collect_accesses
 from .involution import are_paired
 from .subscripts import are_disjoint, implied_inequalities, ranges
@@ -79,32 +79,32 @@ class Refusal:
 def find_dependence(
     loop: For,
     privatized: frozenset[int] = frozenset(),
-    own: frozenset[int] = frozenset(),
+    unobservable: frozenset[int] = frozenset(),
     outer: tuple[Range, ...] = (),
-    known: Bounds = NO_BOUNDS,
+    bounds: Bounds = NO_BOUNDS,
 ) -> Refusal | None:
     """Return why the iterations of a loop may not run in any order, None where they may.
 
-    `privatized` are the ids of nodes with a private copy in each iteration, `own` those of nodes
-    that nobody sees after an error (temporaries and results), `outer` the ranges of symbols around
-    the loop, `known` the bounds of these. Iterations may end early by a `Continue`, and may fail a
+    `privatized` are the ids of nodes with a private copy in each iteration, `unobservable` those
+    of nodes that nobody sees after an error (temporaries, results), `outer` the ranges of symbols
+    around the loop, `bounds` their bounds. Iterations may end early by a `Continue`, and may fail a
     `Check`: which iteration fails first has to be found by whoever runs them.
     """
-    if known is not NO_BOUNDS:
-        return _find_refusal(loop, privatized, own, outer, known)
-    key = (privatized, own, outer)
+    if bounds is not NO_BOUNDS:
+        return _find_refusal(loop, privatized, unobservable, outer, bounds)
+    key = (privatized, unobservable, outer)
     try:
         memo: dict[object, Refusal | None] = loop.refusals
     except AttributeError:
         memo = memoize(loop, "refusals", {})
     if key not in memo:
-        memo[key] = _find_refusal(loop, privatized, own, outer, known)
+        memo[key] = _find_refusal(loop, privatized, unobservable, outer, bounds)
     return memo[key]
 
 
 def _find_refusal(
-    loop: For, privatized: frozenset[int], own: frozenset[int], outer: tuple[Range, ...],
-    known: Bounds,
+    loop: For, privatized: frozenset[int], unobservable: frozenset[int], outer: tuple[Range, ...],
+    bounds: Bounds,
 ) -> Refusal | None:  # fmt: skip
     if has_break(loop.body):
         return Refusal(Dependent.JUMPS)
@@ -121,7 +121,9 @@ def _find_refusal(
             case _:
                 pass
     if any(isinstance(stmt, Check) for stmt in inside):
-        visible = [n for n, sites in touched.sites.items() if n not in own and _is_written(sites)]
+        visible = [
+            n for n, sites in touched.sites.items() if n not in unobservable and _is_written(sites)
+        ]
         if visible:
             return Refusal(Dependent.CHECKS, f"`{touched.sites[visible[0]][0].node.label}`")
     for number, sites in touched.sites.items():
@@ -129,14 +131,14 @@ def _find_refusal(
         if number not in privatized and _is_written(sites) and not _is_idempotent_marking(sites):
             if not node.rank:  # even with one iteration at most: its value must not be lost
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
-            refusal = _find_conflict(loop, sites, outer, known)
+            refusal = _find_conflict(loop, sites, outer, bounds)
             if refusal is not None and not are_paired(loop, sites):
                 return refusal
     return None
 
 
 def has_carried_dependence(
-    loop: For, one: Site, other: Site, outer: tuple[Range, ...] = (), ranks: Ranks | None = None
+    loop: For, source: Site, sink: Site, outer: tuple[Range, ...] = (), ranks: Ranks | None = None
 ) -> bool:
     """Whether there is a loop-carried dependence from the first access to the second: it may
     access, in a later iteration, an element that the first does. With ranks (index expressions at
@@ -152,7 +154,7 @@ def has_carried_dependence(
     >>> has_carried_dependence(loop, read, write), has_carried_dependence(loop, write, read)
     (False, True)
     """
-    return _DependenceTest(loop, one, other, outer, ranks).refusal() is not None
+    return _DependenceTest(loop, source, sink, outer, ranks).refusal() is not None
 
 
 def loop_local_nodes(program: Program) -> Mapping[int, frozenset[int]]:
@@ -177,24 +179,24 @@ def count_uses(program: Program) -> tuple[UseCounts, Mapping[int, UseCounts]]:
 
 
 def find_privatizable(
-    loop: For, only: frozenset[int], noted: Iterable[tuple[int, Symbol]] = ()
+    loop: For, only: frozenset[int], annotations: Iterable[tuple[int, Symbol]] = ()
 ) -> frozenset[int]:
     """Return the privatizable temporaries among those `only` this loop accesses: no iteration reads
     a value of another.
 
-    `noted` are annotations from before loops were transformed, see `Program.rounds`.
+    `annotations` are from before loops were transformed, see `Program.rounds`.
     """
     touched = collect_accesses((loop,))
     nodes = (touched.sites[number][0].node for number in only if number in touched.sites)
     return frozenset(
         node.id for node in nodes
         if node.purpose in _FILLED_PURPOSES
-        or _is_noted_private(touched.of(node), {s for number, s in noted if number == node.id})
+        or _is_annotated(touched.of(node), {s for number, s in annotations if number == node.id})
         or not touched.is_read_before_written(node)
     )  # fmt: skip
 
 
-def _is_noted_private(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
+def _is_annotated(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
     """Whether an array is only accessed in loops that are annotated with it as private."""
     return bool(symbols) and all(
         any(isinstance(stmt, For) and stmt.symbol in symbols for stmt in site.inside)
@@ -207,11 +209,11 @@ def _count_uses(stmt: Stmt, temporaries: set[int], inside: dict[int, UseCounts])
     their `id`."""
     uses: UseCounts = {}
     for body in bodies(stmt):
-        for one in body:
-            _add_counts(uses, _count_uses(one, temporaries, inside))
+        for nested in body:
+            _add_counts(uses, _count_uses(nested, temporaries, inside))
     if isinstance(stmt, For):
         inside[id(stmt)] = {**uses}
-    for node in (*own_reads(stmt), *own_writes(stmt)):
+    for node in (*direct_reads(stmt), *direct_writes(stmt)):
         if node.id in temporaries:
             uses[node.id] = uses.get(node.id, 0) + 1
     return uses
@@ -250,14 +252,14 @@ def _is_idempotent_marking(sites: tuple[Site, ...]) -> bool:
 
 
 def _find_conflict(
-    loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...], known: Bounds
+    loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...], bounds: Bounds
 ) -> Refusal | None:
     """Return why two iterations are in conflict over an element of a node; None where none are."""
     for first, second in combinations_with_replacement(_representatives(sites), 2):
-        if (first.writes or second.writes) and not _moves_apart(loop, first, second, known):
+        if (first.writes or second.writes) and not _has_nonzero_stride(loop, first, second, bounds):
             orders = ((first, second), (second, first)) if first is not second else ((first,) * 2,)
-            for one, other in orders:
-                refusal = _DependenceTest(loop, one, other, outer).refusal()
+            for source, sink in orders:
+                refusal = _DependenceTest(loop, source, sink, outer).refusal()
                 if refusal is not None:
                     return refusal
     return None
@@ -273,7 +275,7 @@ def _representatives(sites: Iterable[Site]) -> Collection[Site]:
     return representatives.values()
 
 
-def _moves_apart(loop: For, first: Site, second: Site, known: Bounds) -> bool:
+def _has_nonzero_stride(loop: For, first: Site, second: Site, bounds: Bounds) -> bool:
     """Whether two accesses have the same index, which each iteration moves by the same distance
     that is not zero but no constant: `y[a + d*j]` with `d` greater than zero.
 
@@ -285,7 +287,7 @@ def _moves_apart(loop: For, first: Site, second: Site, known: Bounds) -> bool:
     >>> (outer,) = program.kernels[0].body
     >>> find_dependence(outer.body[0]) is None
     False
-    >>> find_dependence(outer.body[0], known=facts_of(program).around(outer.body[0])) is None
+    >>> find_dependence(outer.body[0], bounds=facts_of(program).around(outer.body[0])) is None
     True
     """
     if first.index != second.index or first.index is None:
@@ -293,25 +295,25 @@ def _moves_apart(loop: For, first: Site, second: Site, known: Bounds) -> bool:
     if any(isinstance(stmt, While) or binds(stmt) for stmt in statements(loop.body)):
         return False
     return any(
-        _moves_by_positive(at, loop.symbol, known) for at in first.index if isinstance(at, Affine)
+        _moves_by_positive(at, loop.symbol, bounds) for at in first.index if isinstance(at, Affine)
     )
 
 
-def _moves_by_positive(index: Affine, symbol: Symbol, known: Bounds) -> bool:
+def _moves_by_positive(index: Affine, symbol: Symbol, bounds: Bounds) -> bool:
     """Whether a subscript moves by one distance, a product with a factor that is known to be
     positive."""
     for atom, _ in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mul":
             for factor, side in ((atom.left, atom.right), (atom.right, atom.left)):
-                other_symbols = _other_symbols(index, atom) | factor.symbols()
-                if side.symbol == symbol and symbol not in other_symbols:
-                    return (known.least(factor) or 0) > 0
+                rest_symbols = _symbols_without(index, atom) | factor.symbols()
+                if side.symbol == symbol and symbol not in rest_symbols:
+                    return (bounds.least(factor) or 0) > 0
     return False
 
 
-def _other_symbols(index: Affine, atom: Quasi) -> set[Symbol]:
+def _symbols_without(index: Affine, atom: Quasi) -> set[Symbol]:
     """Return the symbols of a subscript without those of one of its terms."""
-    parts = (Affine(((one, 1),)) for one, _ in index.terms if one != atom)
+    parts = (Affine(((candidate, 1),)) for candidate, _ in index.terms if candidate != atom)
     return {symbol for part in parts for symbol in part.symbols()}
 
 
@@ -358,13 +360,13 @@ class _DependenceTest:
         solution = presburger.solve(*self.system(names, later))
         if solution == "none":
             return None
-        one, other = _spell(self.one), _spell(self.other)
+        source, sink = _spell(self.one), _spell(self.other)
         if isinstance(solution, str) or not self.is_exact():
-            return Refusal(Dependent.UNCLEAR, one if one == other else f"{one} and {other}")
+            return Refusal(Dependent.UNCLEAR, source if source == sink else f"{source} and {sink}")
         reason = Dependent.CELL if node.rank else Dependent.SCALAR
         name, first = self.loop.symbol.name, solution.get(self.loop.symbol, 0)
         second = first + self.loop.step * solution[_DISTANCE]
-        detail = f"{one} in iteration {name} = {first} and {other} in iteration {name} = {second}"
+        detail = f"{source} in iteration {name} = {first} and {sink} in iteration {name} = {second}"
         return Refusal(reason, detail)
 
     def known(self, names: Names) -> tuple[Range, ...]:

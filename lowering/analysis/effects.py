@@ -23,7 +23,7 @@ from ..ir.assignments import Alloc
 from ..ir.indexing import Symbol
 from ..ir.loops import Program, Stmt
 from ..ir.memo import memoize
-from ..ir.walk import binds, bodies, own_effects, statements
+from ..ir.walk import binds, bodies, direct_effects, statements
 
 
 class Summary(NamedTuple):
@@ -46,21 +46,21 @@ class Summary(NamedTuple):
 def summarize(stmt: Stmt) -> Summary:
     """Return the summary of one statement; memoized."""
     try:
-        known: Summary = stmt.summary
+        memo: Summary = stmt.summary
     except AttributeError:
-        known = memoize(stmt, "summary", _summarize(stmt))
-    return known
+        memo = memoize(stmt, "summary", _summarize(stmt))
+    return memo
 
 
 def _summarize(stmt: Stmt) -> Summary:
-    accessed = own_effects(stmt)
+    accessed = direct_effects(stmt)
     written = {node.id for node in accessed.writes}
     read = {node.id for node in accessed.reads}
     kinds: set[type] = {type(stmt)}
     bound = set(binds(stmt))
     for body in bodies(stmt):
-        for one in body:
-            inner = summarize(one)
+        for nested in body:
+            inner = summarize(nested)
             read |= inner.reads
             written |= inner.writes
             kinds |= inner.kinds
@@ -71,10 +71,10 @@ def _summarize(stmt: Stmt) -> Summary:
 def merged_summary(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
     """Return the summary of a statement that does what two statements of its kind do (for
     fusion)."""
-    one, other = summarize(first), summarize(second)
+    left, right = summarize(first), summarize(second)
     merged = Summary(
-        one.reads | other.reads, one.writes | other.writes, one.kinds | other.kinds,
-        one.bound | other.bound,
+        left.reads | right.reads, left.writes | right.writes, left.kinds | right.kinds,
+        left.bound | right.bound,
     )  # fmt: skip
     return memoize(stmt, "summary", merged)
 

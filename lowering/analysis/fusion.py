@@ -70,19 +70,19 @@ class Nest:
         """Whether there is no loop in it."""
         return self.kinds.isdisjoint((For, While))
 
-    def is_visible(self, own: frozenset[int]) -> bool:
+    def is_visible(self, temporaries: frozenset[int]) -> bool:
         """Whether it writes nodes that are visible: not among these ids of temporaries."""
-        return has_visible_writes(self.found, own)
+        return has_visible_writes(self.found, temporaries)
 
-    def reads_produced_for(self, other: Nest) -> dict[int, int]:
+    def reads_produced_for(self, consumer: Nest) -> dict[int, int]:
         """Return the arrays that it writes and another nest reads, by id, with the number of reads
         of both."""
         read_counts: dict[int, int] = {}
         for number, sites in self.found.sites.items():
-            other_sites = other.found.sites.get(number, ())
-            is_read = any(site.reads for site in other_sites)
+            consumer_sites = consumer.found.sites.get(number, ())
+            is_read = any(site.reads for site in consumer_sites)
             if is_read and sites[0].node.rank and any(site.writes for site in sites):
-                read_counts[number] = self.reads.get(number, 0) + other.reads[number]
+                read_counts[number] = self.reads.get(number, 0) + consumer.reads[number]
         return read_counts
 
     @property
@@ -157,19 +157,19 @@ def has_same_range(first: For, second: For) -> bool:
 
 def are_unrelated(first: For, second: For) -> bool:
     """Whether two loops access no common node, and the second writes some."""
-    one, other = summarize(first), summarize(second)
-    nodes = other.touches
+    left, right = summarize(first), summarize(second)
+    nodes = right.touches
     return (
-        bool(other.writes)
-        and one.reads.isdisjoint(nodes) and one.writes.isdisjoint(nodes)
+        bool(right.writes)
+        and left.reads.isdisjoint(nodes) and left.writes.isdisjoint(nodes)
     )  # fmt: skip
 
 
-def has_visible_writes(found: Accesses, own: frozenset[int]) -> bool:
+def has_visible_writes(accesses: Accesses, temporaries: frozenset[int]) -> bool:
     """Whether anything is written that is not among the ids of temporaries."""
     return any(
-        number not in own and any(site.writes for site in sites)
-        for number, sites in found.sites.items()
+        number not in temporaries and any(site.writes for site in sites)
+        for number, sites in accesses.sites.items()
     )
 
 
@@ -208,7 +208,7 @@ class NestPair:
             return FusionRefusal.CHECKS, ""
         if self._breaks_tiling():
             return FusionRefusal.TILES, ""
-        if self._has_other_axes():
+        if self._has_different_axes():
             return FusionRefusal.ACROSS, ""
         return None, ""
 
@@ -261,9 +261,9 @@ class NestPair:
         of_positions = any(
             isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
         )
-        known = (*self.outer, *ranges((self.second.loop,)))
+        domain = (*self.outer, *ranges((self.second.loop,)))
         return of_positions and not all(
-            is_in_range(site.node, site.index, (*known, *ranges(site.inside)))
+            is_in_range(site.node, site.index, (*domain, *ranges(site.inside)))
             for sites in self.second.found.sites.values()
             for site in sites
         )
@@ -282,16 +282,16 @@ class NestPair:
         common = [number for number in self.second.found.sites if number in before.sites]
         for number in common:
             others = self.second.found.sites[number]
-            for one in before.sites[number]:
+            for source in before.sites[number]:
                 conflicting = [
-                    other for other in others
-                    if (checked or one.writes or other.writes)
-                    and not _has_equal_subscript(one, other, variables)
+                    sink for sink in others
+                    if (checked or source.writes or sink.writes)
+                    and not _has_equal_subscript(source, sink, variables)
                 ]  # fmt: skip
                 if conflicting:
                     later = later or self._later()
-                    if not _are_disjoint(one, conflicting, *later):
-                        clashing[number] = one.node.label
+                    if not _are_disjoint(source, conflicting, *later):
+                        clashing[number] = source.node.label
                         break
         first = (number for number in before.sites if number in clashing) if clashing else ()
         return next((clashing[number] for number in first), None)
@@ -307,7 +307,7 @@ class NestPair:
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
-    def _has_other_axes(self) -> bool:
+    def _has_different_axes(self) -> bool:
         """Whether both nests only read their common arrays, each along another axis.
 
         Fusion then saves next to no memory traffic, and one of them loses contiguous accesses.
@@ -332,7 +332,7 @@ class NestPair:
         reducing = [n for n in (self.first, self.second) if Update in n.kinds]
         depths = [(n is self.second, tiled_depth(n.loop)) for n in reducing]
         products = [(is_late, depth) for is_late, depth in depths if depth.loops]
-        return len(products) == 2 or not all(self._can_fuse_depth(*one) for one in products)
+        return len(products) == 2 or not all(self._can_fuse_depth(*product) for product in products)
 
     def _can_fuse_depth(self, is_late: bool, depth: Depth) -> bool:
         """Whether so many loops of both nests can be fused, one inside the other.
@@ -341,11 +341,11 @@ class NestPair:
         product is in the second where it `is_late`; the other nest has to compute its elements
         independently.
         """
-        other = self.first if is_late else self.second
-        if not depth.is_tiled_inside and not self._is_independent(other):
+        partner = self.first if is_late else self.second
+        if not depth.is_tiled_inside and not self._is_independent(partner):
             return False
         if depth.loops == 1:
-            return depth.is_tiled_inside or self._is_tileable_around(other, is_late)
+            return depth.is_tiled_inside or self._is_tileable_around(partner, is_late)
         first_body, second_body = (
             _without_comments(self.first.loop.body),
             _without_comments(self.second.loop.body),
@@ -356,13 +356,13 @@ class NestPair:
         (second,) = substituted(second_body, renaming)
         if not isinstance(second, For):
             return False
-        known = (*self.outer, *ranges((self.first.loop,)))
+        domain = (*self.outer, *ranges((self.first.loop,)))
         inner = depth._replace(loops=depth.loops - 1)
         return all(
             isinstance(first, For)
             and has_same_range(first, second)
             and NestPair(
-                analyze_nest(first), analyze_nest(second), self.own, known
+                analyze_nest(first), analyze_nest(second), self.own, domain
             )._can_fuse_inside(is_late, inner)
             for first in first_body
         )
@@ -379,17 +379,17 @@ class NestPair:
         }
         return NestPair(nest, nest, self.own, self.outer)._find_conflict(Accesses(sites)) is None
 
-    def _is_tileable_around(self, other: Nest, is_late: bool) -> bool:
+    def _is_tileable_around(self, partner: Nest, is_late: bool) -> bool:
         """Whether a nest does nothing around an element of a product that tiling cannot do, too.
 
         Before the product that is only to compute its initial value.
         """
         if not is_late:
-            return other.kinds <= {Store, Update, If, Comment}
+            return partner.kinds <= {Store, Update, If, Comment}
         sums = self.second.found.sites
-        return other.kinds <= {Store, Comment} and all(
+        return partner.kinds <= {Store, Comment} and all(
             not sites[0].node.rank or any(site.kind == "update" for site in sums.get(number, ()))
-            for number, sites in other.found.sites.items()
+            for number, sites in partner.found.sites.items()
             if any(site.writes for site in sites)
         )
 
@@ -407,26 +407,26 @@ def _axes_of(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
     )
 
 
-def _has_equal_subscript(one: Site, other: Site, variables: tuple[Affine, Affine]) -> bool:
+def _has_equal_subscript(source: Site, sink: Site, variables: tuple[Affine, Affine]) -> bool:
     """Whether some axis of both is subscripted by the loop variables: other iterations have other
     elements."""
-    return any(pair == variables for pair in zip(one.index or (), other.index or ()))
+    return any(pair == variables for pair in zip(source.index or (), sink.index or ()))
 
 
 def _are_disjoint(
-    one: Site, others: Sequence[Site], values: dict[Symbol, Affine], known: tuple[Range, ...]
+    source: Site, others: Sequence[Site], values: dict[Symbol, Affine], domain: tuple[Range, ...]
 ) -> bool:
     """Whether a site of the first nest, its symbols replaced, and some of the second are
     disjoint."""
-    if one.index is None:
+    if source.index is None:
         return False
-    index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in one.index)
+    index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in source.index)
     inner = tuple(
         Range(_renamed(r.symbol, values), substitute(r.lo, values), substitute(r.hi, values))
-        for r in ranges(one.inside)
+        for r in ranges(source.inside)
     )
-    known = (*known, *inner)
-    return all(are_disjoint(index, o.index, (*known, *ranges(o.inside))) for o in others)
+    domain = (*domain, *inner)
+    return all(are_disjoint(index, o.index, (*domain, *ranges(o.inside))) for o in others)
 
 
 def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:

@@ -31,7 +31,7 @@ from ..ir.assignments import Let
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, reads, rebuild
 from ..ir.indexing import Affine, var
 from ..ir.loops import For, If, Stmt, Store
-from ..ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements
+from ..ir.walk import binds, bodies, direct_reads, direct_writes, free_symbols, statements
 from .accesses import Site
 
 Body = tuple[Stmt, ...]
@@ -64,7 +64,7 @@ class IterationValues:
         """Whether an expression is loop-invariant."""
         inside = statements((self.loop,))
         bound = {symbol for stmt in inside for symbol in binds(stmt)}
-        written = {node for stmt in inside for node in own_writes(stmt)}
+        written = {node for stmt in inside for node in direct_writes(stmt)}
         return not free_symbols(expr) & bound and not any(r.node in written for r in reads(expr))
 
     def partner(self, index: Index, names: Sequence[str]) -> Expr | None:
@@ -73,8 +73,8 @@ class IterationValues:
         expr = self.known(index.value if isinstance(index, Dynamic) else Position(index))
         here = Position(var(self.loop.symbol))
         match expr:
-            case Apply(op, (one, other)) if op.name in names and here in (one, other):
-                operand = other if one == here else one
+            case Apply(op, (left, right)) if op.name in names and here in (left, right):
+                operand = right if left == here else left
             case Position(at) if "add" in names and at.coefficient(self.loop.symbol) == 1:
                 operand = Position(at - var(self.loop.symbol))
             case _:
@@ -113,13 +113,13 @@ def iteration_values(loop: For) -> IterationValues:
     values = dict(_single_stores(loop.body, Counter(_read_ids(loop.body)), loop.body))
     lets = [stmt for stmt in statements(loop.body) if isinstance(stmt, Let)]
     bound = [symbol for stmt in statements(loop.body) for symbol in binds(stmt)]
-    names = {var(one.symbol): one.value for one in lets if bound.count(one.symbol) == 1}
+    names = {var(let.symbol): let.value for let in lets if bound.count(let.symbol) == 1}
     return IterationValues(loop, values, names)
 
 
 def _single_stores(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, Expr]]:
     """Yield the scalars that are stored once in an iteration, before all reads, with the value."""
-    written = Counter(node.id for stmt in statements(whole) for node in own_writes(stmt))
+    written = Counter(node.id for stmt in statements(whole) for node in direct_writes(stmt))
     for at, stmt in enumerate(part):
         if isinstance(stmt, Store) and not stmt.access.index:
             node = stmt.access.node
@@ -127,20 +127,20 @@ def _single_stores(part: Body, total: Counter[int], whole: Body) -> Iterator[tup
             if is_last_read and written[node.id] == 1 and node.dtype is stmt.value.dtype:
                 yield node.id, stmt.value
         elif isinstance(stmt, If | For):
-            for one in bodies(stmt):
-                yield from _single_stores(one, total, whole)
+            for nested in bodies(stmt):
+                yield from _single_stores(nested, total, whole)
 
 
 def _read_ids(body: Body) -> list[int]:
-    return [node.id for one in statements(body) for node in own_reads(one)]
+    return [node.id for stmt in statements(body) for node in direct_reads(stmt)]
 
 
 def _requires_order(tests: Sequence[Expr], here: Expr, operand: Expr, above: bool) -> bool:
     """Whether one of the tests requires the partner to be after this iteration, or before it."""
     for test in tests:
         match test:
-            case Apply(op, (one, other)) if op.name in ("gt", "ge", "lt", "le"):
-                greater, lesser = (one, other) if op.name in ("gt", "ge") else (other, one)
+            case Apply(op, (left, right)) if op.name in ("gt", "ge", "lt", "le"):
+                greater, lesser = (left, right) if op.name in ("gt", "ge") else (right, left)
                 partner, current = (greater, lesser) if above else (lesser, greater)
                 if current == here and _is_combination(partner, here, operand, ("bitxor",)):
                     return True

@@ -87,21 +87,24 @@ def call_values(parameters: Iterable[Parameter], values: Iterable[Any]) -> CallV
     return CallValues(symbols, scalars)
 
 
-def add_let_values(program: Program, known: CallValues) -> CallValues:
+def add_let_values(program: Program, call_values: CallValues) -> CallValues:
     """Return the values of a call, with the integers that the program's `Let` statements compute
     from them."""
-    symbols = dict(known.symbols)
+    symbols = dict(call_values.symbols)
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
             if isinstance(stmt, Let):
-                value = evaluate_at(stmt.value, {}, CallValues(symbols, known.scalars))
+                value = evaluate_at(stmt.value, {}, CallValues(symbols, call_values.scalars))
                 if value is not None:
                     symbols[stmt.symbol] = int(value)
-    return CallValues(symbols, known.scalars)
+    return CallValues(symbols, call_values.scalars)
 
 
 def domain_points(
-    inside: tuple[Stmt, ...], tests: Iterable[Expr], wanted: frozenset[Symbol], known: CallValues
+    inside: tuple[Stmt, ...],
+    tests: Iterable[Expr],
+    wanted: frozenset[Symbol],
+    call_values: CallValues,
 ) -> Points:
     """Return the points inside of some statements, outermost first, at which the tests hold.
 
@@ -115,45 +118,47 @@ def domain_points(
     domain = Points({}, np.ones(1))
     for stmt in inside:
         if isinstance(stmt, For):
-            domain = _add_loop(domain, stmt, stmt.symbol in needed, known)
+            domain = _add_loop(domain, stmt, stmt.symbol in needed, call_values)
         elif isinstance(stmt, While):
             text = "how often this loop runs is known only at run time: one iteration is counted"
             domain = _assume(domain, text, stmt.span)
-    return _filter(domain, tests, inside, known)
+    return _filter(domain, tests, inside, call_values)
 
 
 def evaluate_index(
-    index: Affine, columns: Mapping[Symbol, Value], known: CallValues
+    index: Affine, columns: Mapping[Symbol, Value], call_values: CallValues
 ) -> Value | None:
     """Return the value of an index expression at points; None where a symbol is not known."""
     total: Value = index.offset
     for atom, factor in index.terms:
         if isinstance(atom, Symbol):
-            part = columns.get(atom, known.symbols.get(atom))
+            part = columns.get(atom, call_values.symbols.get(atom))
         else:
-            part = _quasi_value(atom, columns, known)
+            part = _quasi_value(atom, columns, call_values)
         if part is None:
             return None
         total = total + factor * part
     return total
 
 
-def evaluate_at(expr: Expr, columns: Mapping[Symbol, Value], known: CallValues) -> Value | None:
+def evaluate_at(
+    expr: Expr, columns: Mapping[Symbol, Value], call_values: CallValues
+) -> Value | None:
     """Return the value of an expression at points; None where it depends on data."""
     match expr:
         case Const(value, _):
             return value
         case Position(index):
-            return evaluate_index(index, columns, known)
+            return evaluate_index(index, columns, call_values)
         case Read(node, ()):
-            return known.scalars.get(node.id)
+            return call_values.scalars.get(node.id)
         case Cast(value, dtype) if dtype.kind in "biu":
-            inner = evaluate_at(value, columns, known)
+            inner = evaluate_at(value, columns, call_values)
             return None if inner is None else np.asarray(inner).astype(dtype.numpy)
         case Apply(op, args, _) if op.name in _ARRAY_OPS:
-            return _apply(op.name, op.meaning, [evaluate_at(a, columns, known) for a in args])
+            return _apply(op.name, op.meaning, [evaluate_at(a, columns, call_values) for a in args])
         case Select(test, yes, no):
-            parts = [evaluate_at(part, columns, known) for part in (test, yes, no)]
+            parts = [evaluate_at(part, columns, call_values) for part in (test, yes, no)]
             return _apply("where", np.where, parts)
         case _:
             return None
@@ -166,8 +171,10 @@ def _apply(name: str, meaning: Any, args: list[Value | None]) -> Value | None:
     return by_element.get(name, meaning)(*args)
 
 
-def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: CallValues) -> Value | None:
-    left, right = (evaluate_index(side, columns, known) for side in (atom.left, atom.right))
+def _quasi_value(
+    atom: Quasi, columns: Mapping[Symbol, Value], call_values: CallValues
+) -> Value | None:
+    left, right = (evaluate_index(side, columns, call_values) for side in (atom.left, atom.right))
     if left is None or right is None:
         return None
     match atom.op:
@@ -183,9 +190,9 @@ def _quasi_value(atom: Quasi, columns: Mapping[Symbol, Value], known: CallValues
             return left * right
 
 
-def _add_loop(domain: Points, loop: For, is_needed: bool, known: CallValues) -> Points:
+def _add_loop(domain: Points, loop: For, is_needed: bool, call_values: CallValues) -> Points:
     """Return the points with one more loop around them, its variable as a column if needed."""
-    lo, hi = (evaluate_index(bound, domain.columns, known) for bound in (loop.lo, loop.hi))
+    lo, hi = (evaluate_index(bound, domain.columns, call_values) for bound in (loop.lo, loop.hi))
     if any(isinstance(stmt, Break | Continue) for stmt in statements(loop.body)):
         text = "this loop may be left early: all of its iterations are counted"
         domain = _assume(domain, text, loop.span)
@@ -212,11 +219,11 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, known: CallValues) -> 
 
 
 def _filter(
-    domain: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], known: CallValues
+    domain: Points, tests: tuple[Expr, ...], inside: tuple[Stmt, ...], call_values: CallValues
 ) -> Points:
     """Return the points at which tests hold that do not depend on data."""
     for test in tests:
-        value = evaluate_at(test, domain.columns, known)
+        value = evaluate_at(test, domain.columns, call_values)
         if value is None:
             text = "a test here depends on data: what it guards is counted as always done"
             domain = _assume(domain, text, _span_of(test, inside))
@@ -238,7 +245,7 @@ def _span_of(test: Expr, inside: tuple[Stmt, ...]) -> Span:
     positive = test.args[0] if isinstance(test, Apply) and test.op.name == "logical_not" else test
     branches = (
         stmt for stmt in inside
-        if isinstance(stmt, If) and any(one is positive or one is test for one in walk(stmt.test))
+        if isinstance(stmt, If) and any(e is positive or e is test for e in walk(stmt.test))
     )  # fmt: skip
     candidates = (*branches, *reversed(inside))
     spans = (getattr(stmt, "span", NOWHERE) for stmt in candidates)

@@ -62,18 +62,18 @@ def linearize(loops: Sequence[For]) -> LinearIterations | None:
     maximal extent of one of them is not known."""
     starts, sizes = [loops[0].lo], list[Affine]()
     number = (var(loops[0].symbol) - loops[0].lo) * _sign(loops[0])
-    known, outer_symbols = Bounds().inside(loops[0]), {loops[0].symbol}
+    bounds, outer_symbols = Bounds().inside(loops[0]), {loops[0].symbol}
     for loop in loops[1:]:
         lo, hi = loop.lo, loop.hi
         if (lo.symbols() | hi.symbols()) & outer_symbols:
-            least, most = known.least(lo), known.most(hi)
+            least, most = bounds.least(lo), bounds.most(hi)
             if least is None or most is None or loop.step < 0:
                 return None
             lo, hi = const(least), const(most)
         sizes.append((hi - lo) * _sign(loop))
         starts.append(lo)
         number = multiply(number, sizes[-1]) + (var(loop.symbol) - lo) * _sign(loop)
-        known, outer_symbols = known.inside(loop), {*outer_symbols, loop.symbol}
+        bounds, outer_symbols = bounds.inside(loop), {*outer_symbols, loop.symbol}
     return LinearIterations(tuple(loops), tuple(starts), tuple(sizes), number)
 
 

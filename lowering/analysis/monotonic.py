@@ -17,7 +17,7 @@ from __future__ import annotations
 from ..ir import dtypes
 from ..ir.expressions import Apply, Const, Read
 from ..ir.loops import Program, Stmt, Store, Update
-from ..ir.walk import own_writes, statements
+from ..ir.walk import direct_writes, statements
 
 MAX_INCREMENT = 1 << 16
 """Increments below this cannot overflow in any feasible run."""
@@ -29,7 +29,7 @@ def monotonic_bounds(program: Program) -> dict[int, int]:
     excluded: set[int] = set()
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
-            for node in own_writes(stmt):
+            for node in direct_writes(stmt):
                 start = _initial_value(stmt)
                 if node.rank or node.dtype is not dtypes.int64 or start is None:
                     excluded.add(node.id)

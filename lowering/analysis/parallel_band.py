@@ -36,9 +36,9 @@ from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute, with_bodies
 from ..ir.walk import (
     bodies,
+    direct_reads,
+    direct_writes,
     expressions_of,
-    own_reads,
-    own_writes,
     parts,
     reads,
     statements,
@@ -85,11 +85,11 @@ class Facts:
         return privatizable_in(loop, self.temporaries_in(loop))
 
     def is_free(
-        self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
-        known: Bounds = NO_BOUNDS,
+        self, loop: For, privatized: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
+        bounds: Bounds = NO_BOUNDS,
     ) -> bool:  # fmt: skip
-        """Whether the iterations of a loop are independent, with the nodes `own` privatized."""
-        return find_dependence(loop, own, self.all_nodes, outer, known) is None
+        """Whether the iterations of a loop are independent, with the nodes `privatized` private."""
+        return find_dependence(loop, privatized, self.all_nodes, outer, bounds) is None
 
     def around(self, loop: For) -> Bounds:
         """Return the bounds of the values around a loop, as far as they are known."""
@@ -122,15 +122,15 @@ def facts_of(program: Program, exact: bool = False) -> Facts:
     return Facts(dict(registered), frozenset(node.id for node in nodes), exact, bounds)
 
 
-def _record_bounds(body: Iterable[Stmt], known: Bounds, bounds: dict[int, Bounds]) -> None:
+def _record_bounds(body: Iterable[Stmt], current: Bounds, bounds: dict[int, Bounds]) -> None:
     """Record the bounds of the values around each loop."""
     for stmt in body:
-        inside = known
+        inside = current
         if isinstance(stmt, For):
-            bounds[id(stmt)] = known
-            inside = known.inside(stmt)
+            bounds[id(stmt)] = current
+            inside = current.inside(stmt)
         elif isinstance(stmt, Check):
-            known = known.where(stmt.test)
+            current = current.where(stmt.test)
         for side, part in enumerate(bodies(stmt)):
             branch = inside.where(stmt.test, not side) if isinstance(stmt, If) else inside
             _record_bounds(part, branch, bounds)
@@ -174,7 +174,7 @@ def find_band(loop: For, facts: Facts) -> Band | None:
 
 def count_uses(body: Iterable[Stmt]) -> Counter[int]:
     """Return how often each node is read or written, by its id."""
-    return Counter(n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s)))
+    return Counter(n.id for s in statements(body) for n in (*direct_reads(s), *direct_writes(s)))
 
 
 def has_checks(body: Iterable[Stmt]) -> bool:
@@ -201,7 +201,7 @@ def privatizable_in(loop: For, only: frozenset[int]) -> frozenset[int]:
         and s.access.index == s.pair.access.index
     }  # fmt: skip
     otherwise_used = {
-        n.id for s in inside for n in (*own_reads(s), *own_writes(s)) if s not in pairs
+        n.id for s in inside for n in (*direct_reads(s), *direct_writes(s)) if s not in pairs
     }
     return privatizable | frozenset(best & only - otherwise_used)
 
@@ -235,16 +235,18 @@ def nest_loops(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]
 
 def replace_loops(
     body: Iterable[Stmt], facts: Facts,
-    made: Callable[[For, tuple[For, ...]], tuple[Stmt, ...]], outer: tuple[For, ...] = (),
+    rewrite_loop: Callable[[For, tuple[For, ...]], tuple[Stmt, ...]], outer: tuple[For, ...] = (),
 ) -> tuple[Stmt, ...]:  # fmt: skip
-    """Return statements with each loop replaced by what `made` returns for it, given the loops
+    """Return statements with each loop replaced by what `rewrite_loop` returns, given the loops
     around it; where that is empty, the loops inside are asked. The facts are updated."""
     out: list[Stmt] = []
     for stmt in body:
-        replaced = made(stmt, outer) if isinstance(stmt, For) else ()
+        replaced = rewrite_loop(stmt, outer) if isinstance(stmt, For) else ()
         if not replaced:
             inner = (*outer, stmt) if isinstance(stmt, For) else outer
-            lists = tuple(replace_loops(one, facts, made, inner) for one in bodies(stmt))
+            lists = tuple(
+                replace_loops(nested, facts, rewrite_loop, inner) for nested in bodies(stmt)
+            )
             replaced = (stmt,)
             if lists != bodies(stmt):
                 replaced = (with_bodies(stmt, lists),)
@@ -322,8 +324,8 @@ def collapse(
     if not in_order:
         at = max(range(len(loops)), key=lambda k: (contiguity_score(body, loops[k].symbol), k))
         ordered.append(ordered.pop(at))
-    (one,), collapsed = collapse_static(ordered, body, fresh)
-    return one, collapsed
+    (loop,), collapsed = collapse_static(ordered, body, fresh)
+    return loop, collapsed
 
 
 def producer_loops(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -337,14 +339,14 @@ def producer_loops(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(loop for loop in loops if used & {node.id for node in writes((loop,))})
 
 
-def largest_trip_count(body: Iterable[Stmt], known: Bounds | None = None) -> int:
+def largest_trip_count(body: Iterable[Stmt], bounds: Bounds | None = None) -> int:
     """Return the greatest trip count of a nest in statements, as far as it is bounded by what is
-    `known`; 1 where there is none."""
-    known, most = Bounds() if known is None else known, 1
+    the `bounds`; 1 where there is none."""
+    bounds, most = Bounds() if bounds is None else bounds, 1
     for stmt in body:
-        inside = known.inside(stmt) if isinstance(stmt, For) else known
-        rounds = max(known.most(trip_count(stmt)) or 0, 0) if isinstance(stmt, For) else 1
-        most = max(most, *(rounds * largest_trip_count(part, inside) for part in bodies(stmt)), 1)
+        inside = bounds.inside(stmt) if isinstance(stmt, For) else bounds
+        count = max(bounds.most(trip_count(stmt)) or 0, 0) if isinstance(stmt, For) else 1
+        most = max(most, *(count * largest_trip_count(part, inside) for part in bodies(stmt)), 1)
     return most
 
 
@@ -375,11 +377,11 @@ def iteration_stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> in
     """Return the stride of an access, in elements, from one iteration to the next; None where it
     varies."""
     total = 0
-    for one, stride in zip(index, node.element_strides, strict=True):
-        if isinstance(one, Dynamic):
+    for subscript, stride in zip(index, node.element_strides, strict=True):
+        if isinstance(subscript, Dynamic):
             return None
-        factor = one.coefficient(symbol)
-        rest = one - var(symbol) * factor
+        factor = subscript.coefficient(symbol)
+        rest = subscript - var(symbol) * factor
         if symbol in rest.symbols():
             return None
         if factor:

@@ -34,35 +34,35 @@ Values = Mapping[int, Expr]
 
 def scalar_values_after(body: Iterable[Stmt], values: Values | None = None) -> Values:
     """Return the known values of scalars after statements, given those before."""
-    known = dict(values or {})
+    current = dict(values or {})
     for stmt in body:
         if isinstance(stmt, Store) and not stmt.access.index:
-            known.pop(stmt.access.node.id, None)
+            current.pop(stmt.access.node.id, None)
             if isinstance(stmt.value, Const | Position):
-                known[stmt.access.node.id] = stmt.value
+                current[stmt.access.node.id] = stmt.value
         elif not isinstance(stmt, Comment):
             for node in writes((stmt,)):
-                known.pop(node.id, None)
-    return known
+                current.pop(node.id, None)
+    return current
 
 
-def is_always(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
+def is_always(test: Expr, values: Values, domain: tuple[Range, ...]) -> bool:
     """Whether a test holds for all values of the symbols."""
-    return _decide(_substitute_values(test, values), known) is True
+    return _decide(_substitute_values(test, values), domain) is True
 
 
-def is_never(test: Expr, values: Values, known: tuple[Range, ...]) -> bool:
+def is_never(test: Expr, values: Values, domain: tuple[Range, ...]) -> bool:
     """Whether a test holds for no values of the symbols."""
-    return _decide(_substitute_values(test, values), known) is False
+    return _decide(_substitute_values(test, values), domain) is False
 
 
 def _substitute_values(expr: Expr, values: Values) -> Expr:
     if isinstance(expr, Read) and not expr.index:
         return values.get(expr.node.id, expr)
-    return rebuild(expr, lambda one: _substitute_values(one, values), lambda index: index)
+    return rebuild(expr, lambda operand: _substitute_values(operand, values), lambda index: index)
 
 
-def _decide(test: Expr, known: tuple[Range, ...]) -> bool | None:
+def _decide(test: Expr, domain: tuple[Range, ...]) -> bool | None:
     """Return whether a test holds, None where that is not known."""
     match test:
         case Const(bool() as value):
@@ -70,37 +70,41 @@ def _decide(test: Expr, known: tuple[Range, ...]) -> bool | None:
         case Cast(Const(int() as number), dtype) if dtype is TRUE.dtype:
             return number != 0
         case Apply(op, (inner,)) if op.name == "logical_not":
-            operand = _decide(inner, known)
+            operand = _decide(inner, domain)
             return None if operand is None else not operand
         case Select(first, second, no) if no == FALSE:
-            both = _decide(first, known), _decide(second, known)
+            both = _decide(first, domain), _decide(second, domain)
             return False if False in both else None if None in both else True
         case Select(first, no, second) if no == FALSE:
-            return _decide(Select(negate(first), second, FALSE), known)
+            return _decide(Select(negate(first), second, FALSE), domain)
         case Select(first, yes, second) if yes == TRUE:
-            either = _decide(first, known), _decide(second, known)
+            either = _decide(first, domain), _decide(second, domain)
             return True if True in either else None if None in either else False
-        case Apply(op, (one, other)):
-            return _decide_comparison(op.name, one, other, known)
+        case Apply(op, (left, right)):
+            return _decide_comparison(op.name, left, right, domain)
         case _:
             return None
 
 
-def _decide_comparison(name: str, one: Expr, other: Expr, known: tuple[Range, ...]) -> bool | None:
+def _decide_comparison(
+    name: str, first: Expr, second: Expr, domain: tuple[Range, ...]
+) -> bool | None:
     """Return the result of a comparison of integers, None where that is not known."""
-    left, right = _as_index(one), _as_index(other)
+    left, right = _as_index(first), _as_index(second)
     if left is None or right is None:
         return None
     gap = right - left
     non_negative = {"le": gap, "lt": gap - 1, "ge": gap * -1, "gt": gap * -1 - 1}
     opposite = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le"}
     if name in non_negative:
-        if is_nonnegative(non_negative[name], known):
+        if is_nonnegative(non_negative[name], domain):
             return True
-        return False if is_nonnegative(non_negative[opposite[name]], known) else None
+        return False if is_nonnegative(non_negative[opposite[name]], domain) else None
     if name not in ("eq", "ne"):
         return None
-    unequal = is_nonnegative(non_negative["lt"], known) or is_nonnegative(non_negative["gt"], known)
+    unequal = is_nonnegative(non_negative["lt"], domain) or is_nonnegative(
+        non_negative["gt"], domain
+    )
     equal = gap.constant == 0
     return None if not unequal and not equal else equal == (name == "eq")
 
@@ -113,8 +117,10 @@ def _as_index(expr: Expr) -> Affine | None:
             return const(int(value))
         case Const(int() as value, dtype) if dtype.kind in "iu" and abs(value) < OVERFLOW_SAFE:
             return const(value)
-        case Apply(op, (one, other), dtype) if op.name in ("add", "sub") and dtype is dtypes.int64:
-            left, right = _as_index(one), _as_index(other)
+        case Apply(op, (first, second), dtype) if (
+            op.name in ("add", "sub") and dtype is dtypes.int64
+        ):
+            left, right = _as_index(first), _as_index(second)
             if left is None or right is None:
                 return None
             return left + right if op.name == "add" else left - right

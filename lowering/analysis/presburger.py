@@ -62,12 +62,12 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
     """
     linearize = _Linearizer()
     wanted = tuple(zero), tuple(least)
-    equal = [linearize(one) for one in wanted[0]]
-    above = [linearize(one) for one in wanted[1]]
+    equal = [linearize(expr) for expr in wanted[0]]
+    above = [linearize(expr) for expr in wanted[1]]
     above += linearize.bounds
     equal += linearize.zeros
-    opposite = {one * -1 for one in above}
-    equal += [one for one in above if one in opposite]  # neither below zero nor above it
+    opposite = {expr * -1 for expr in above}
+    equal += [expr for expr in above if expr in opposite]  # neither below zero nor above it
     table = _Table.of(equal, above)
     values = table.substituted()
     if values is None:
@@ -89,11 +89,11 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
 
 def _is_solution(solution: Solution, zero: Iterable[Affine], least: Iterable[Affine]) -> bool:
     """Whether numbers solve a system with its functions evaluated."""
-    symbols = frozenset(s for one in (*zero, *least) for s in one.symbols())
+    symbols = frozenset(s for expr in (*zero, *least) for s in expr.symbols())
     values = {symbol: solution.get(symbol, 0) for symbol in symbols}
     try:
-        return all(evaluate(one, values) == 0 for one in zero) and all(
-            evaluate(one, values) >= 0 for one in least
+        return all(evaluate(expr, values) == 0 for expr in zero) and all(
+            evaluate(expr, values) >= 0 for expr in least
         )
     except ZeroDivisionError:
         return False
@@ -122,9 +122,9 @@ class _Linearizer:
         return out
 
     def named(self, atom: Quasi) -> Symbol:
-        known = self.symbols.get(atom)
-        if known is not None:
-            return known
+        existing = self.symbols.get(atom)
+        if existing is not None:
+            return existing
         name = self.symbols[atom] = Symbol(atom.op, _FRESH - len(self.symbols))
         variable = var(name)
         divisor = atom.right.constant
@@ -157,15 +157,15 @@ class _Table:
     @classmethod
     def of(cls, zeros: Sequence[Affine], rows: Sequence[Affine]) -> _Table:
         """Return the table of expressions without functions."""
-        used = {s for one in (*zeros, *rows) for s, _ in one.terms if isinstance(s, Symbol)}
+        used = {s for expr in (*zeros, *rows) for s, _ in expr.terms if isinstance(s, Symbol)}
         symbols = sorted(used, key=lambda symbol: (symbol.serial, symbol.name))
         column: dict[Atom, int] = {symbol: at for at, symbol in enumerate(symbols)}
 
-        def row(one: Affine) -> Row:
+        def row(expr: Affine) -> Row:
             numbers = [0] * len(symbols)
-            for atom, k in one.terms:
+            for atom, k in expr.terms:
                 numbers[column[atom]] = k
-            return (*numbers, one.offset)
+            return (*numbers, expr.offset)
 
         return cls(symbols, list(map(row, zeros)), list(map(row, rows)))
 
@@ -192,10 +192,12 @@ class _Table:
             nonzero = [(s, n) for s, n in zip(self.symbols, value, strict=False) if n]
             eliminated = self.symbols[at]
             values.append(
-                _Value(eliminated, [one for one in nonzero if one[0] is not eliminated], value[-1])
+                _Value(
+                    eliminated, [term for term in nonzero if term[0] is not eliminated], value[-1]
+                )
             )
-            self.zeros = [_substitute(one, at, value) for one in self.zeros]
-            self.rows = [_substitute(one, at, value) for one in self.rows]
+            self.zeros = [_substitute(equation, at, value) for equation in self.zeros]
+            self.rows = [_substitute(inequality, at, value) for inequality in self.rows]
         self.narrow()
         return values
 
@@ -209,7 +211,7 @@ class _Table:
     def widen(self, fresh: Symbol) -> None:
         """Add a symbol that comes before all others."""
         self.symbols = [fresh, *self.symbols]
-        self.zeros, self.rows = [(0, *one) for one in self.zeros], [(0, *one) for one in self.rows]
+        self.zeros, self.rows = [(0, *row) for row in self.zeros], [(0, *row) for row in self.rows]
 
 
 def _substitute(row: Row, at: int, value: Row) -> Row:
@@ -239,8 +241,8 @@ def _eliminate(rows: Iterable[Row]) -> list[_Step] | Literal["none", "unclear"]:
         rows = [_combine(low, -high[at], high, low[at]) for low in above for high in below]
 
 
-def _combine(one: Row, by: int, other: Row, times: int) -> Row:
-    return tuple([a * by + b * times for a, b in zip(one, other, strict=True)])
+def _combine(left: Row, by: int, right: Row, times: int) -> Row:
+    return tuple([a * by + b * times for a, b in zip(left, right, strict=True)])
 
 
 def _tighten(tight: Iterable[Row], rows: Iterable[Row]) -> list[Row] | None:

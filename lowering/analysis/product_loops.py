@@ -28,7 +28,9 @@ def tiled_symbols(nest: For) -> frozenset[Symbol]:
 
     They index its target and just one of its factors.
     """
-    return frozenset[Symbol]().union(*(one.rows | one.columns for one in _products(nest)))
+    return frozenset[Symbol]().union(
+        *(product.rows | product.columns for product in _products(nest))
+    )
 
 
 class Depth(NamedTuple):
@@ -123,5 +125,5 @@ def _updates(
             yield stmt, loops
         elif Update in summarize(stmt).kinds:
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
-            for one in bodies(stmt):
-                yield from _updates(one, inner)
+            for nested in bodies(stmt):
+                yield from _updates(nested, inner)

@@ -27,7 +27,7 @@ from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import Op, neutral_of
-from ..ir.walk import bodies, expressions_of, own_writes, statements
+from ..ir.walk import bodies, direct_writes, expressions_of, statements
 from .accesses import collect_accesses
 from .subscripts import is_in_range, ranges
 
@@ -76,19 +76,19 @@ def find_reductions(loop: For, outer: tuple[For, ...]) -> list[Reduction]:
     `outer` are the loops around it.
     """
     reductions = [
-        one for one in _collect(loop.body, (*outer, loop), False)
-        if one.letters and one.letters[0] is loop and can_reassociate(one.update)
+        reduction for reduction in _collect(loop.body, (*outer, loop), False)
+        if reduction.letters and reduction.letters[0] is loop and can_reassociate(reduction.update)
     ]  # fmt: skip
     if not reductions or any(isinstance(stmt, _NEVER_MOVED) for stmt in statements((loop,))):
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
-    sites, known = collect_accesses((loop,)), ranges(outer)
+    sites, domain = collect_accesses((loop,)), ranges(outer)
     return [
-        one for one in reductions
-        if not is_min_max(one.update) or (one.is_plain and not one.is_guarded and _is_light(one))
-        if len(sites.of(one.update.access.node)) == 1
-        and all(isinstance(i, Affine) and not i.symbols() & bound for i in one.update.access.index)
-        and is_in_range(one.update.access.node, one.update.access.index, known)
+        r for r in reductions
+        if not is_min_max(r.update) or (r.is_plain and not r.is_guarded and _is_light(r))
+        if len(sites.of(r.update.access.node)) == 1
+        and all(isinstance(i, Affine) and not i.symbols() & bound for i in r.update.access.index)
+        and is_in_range(r.update.access.node, r.update.access.index, domain)
     ]  # fmt: skip
 
 
@@ -110,14 +110,14 @@ def is_min_max(update: Update) -> bool:
     return update.op.name in ("max", "min")
 
 
-def _is_light(one: Reduction) -> bool:
+def _is_light(reduction: Reduction) -> bool:
     """Whether a loop only finds minima and maxima, of terms so cheap that this takes most of its
     time.
 
     It may define scalars, each once in an iteration, before it uses them.
     """
-    inside = [s for s in statements(one.innermost.body) if not isinstance(s, Comment)]
-    written = {node.id for stmt in inside for node in own_writes(stmt)}
+    inside = [s for s in statements(reduction.innermost.body) if not isinstance(s, Comment)]
+    written = {node.id for stmt in inside for node in direct_writes(stmt)}
     defined: set[int] = set()
     for stmt in inside:
         if not isinstance(stmt, Store | Update) or not all(map(_is_cheap, walk(stmt.value))):
@@ -158,14 +158,14 @@ def split_min_max(loop: For) -> tuple[For, ...]:
             isinstance(stmt, Update) and is_min_max(stmt) and can_reassociate(stmt) and stmt.over
         )
         (definitions if is_name else extremes if is_candidate else others).append(stmt)
-        used = {one.node.id for expr in expressions_of(stmt) for one in reads(expr)}
+        used = {load.node.id for expr in expressions_of(stmt) for load in reads(expr)}
         if not used & names <= defined:
             return (loop,)  # it may be a value of an earlier iteration
         read |= used
         if is_name:
             defined.add(node)
         else:
-            written += [one.id for one in own_writes(stmt)]
+            written += [output.id for output in direct_writes(stmt)]
     all_cheap = all(
         _is_cheap(x) for s in (*definitions, *extremes) for e in expressions_of(s) for x in walk(e)
     )
@@ -211,11 +211,11 @@ def _collect(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> li
             reductions.append(
                 Reduction(stmt, reduction_loops, guarded or reduction_loops[-1:] != path[-1:])
             )
-        for one in bodies(stmt):
+        for nested in bodies(stmt):
             if isinstance(stmt, For):
-                reductions += _collect(one, (*path, stmt), False)
+                reductions += _collect(nested, (*path, stmt), False)
             else:
-                reductions += _collect(one, path, guarded or isinstance(stmt, If))
+                reductions += _collect(nested, path, guarded or isinstance(stmt, If))
     return reductions
 
 
@@ -238,9 +238,9 @@ def predicate_update(update: Update, test: Expr) -> Update:
     Of a product both factors are selected: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
     """
     match update.value:
-        case Apply(op, (one, two)) if op.name == "product":
-            zeros = Const(-0.0, one.dtype), Const(0.0, two.dtype)
-            sides = tuple(Select(test, a, b) for a, b in zip((one, two), zeros, strict=True))
+        case Apply(op, (left, right)) if op.name == "product":
+            zeros = Const(-0.0, left.dtype), Const(0.0, right.dtype)
+            sides = tuple(Select(test, a, b) for a, b in zip((left, right), zeros, strict=True))
             return replace(update, value=replace(update.value, args=sides))
         case value:
             nothing = Const(initial_value(update.op, update.access.node), value.dtype)
@@ -251,7 +251,7 @@ def combine_lanes(op: Op, terms: list[Expr]) -> Expr:
     """Return partial results combined in the order of SIMD lanes: a tree, but for minima and
     maxima, where the first of two zeros is taken."""
     if op.name in ("max", "min"):
-        return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
+        return reduce(lambda left, right: Apply(op, (left, right), left.dtype), terms)
     while len(terms) > 1:
         half = upper_half(len(terms))
         pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]

@@ -29,18 +29,18 @@ def find_clashes(
     `positive` are symbols of loops around it that are greater than zero, `outer` the ranges of
     all.
     """
-    if access.node not in [read.node for read in walk.own_effects(stmt).found]:
+    if access.node not in [read.node for read in walk.direct_effects(stmt).found]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
-    is_own_element = is_injective(access.index, stmt.free.ranges, positive)
-    is_own_element = is_own_element and not depends_on(access, stmt.reduced)
+    is_private_element = is_injective(access.index, stmt.free.ranges, positive)
+    is_private_element = is_private_element and not depends_on(access, stmt.reduced)
     is_written_once = not stmt.reduced.ranges and not stmt.initialize
     clashes: set[Clash] = set()
     for decides_where, is_after_write, expr in _expressions(stmt):
         for read in _reads_of(expr, access):
             if never_overlap(read.index, access.index, ranges, outer):
                 continue
-            if is_own_element and read.index == access.index:
+            if is_private_element and read.index == access.index:
                 if is_after_write and not is_written_once:
                     clashes.add("place" if decides_where else "value at the cell")
             else:
@@ -107,7 +107,7 @@ def _is_increasing(
             return False
         sides.remove(var(symbol))
         steps.append(sides[0])
-    positive_variables = [var(one) for one in positive]
+    positive_variables = [var(variable) for variable in positive]
     return (
         bool(steps)
         and at.coefficient(symbol) >= 0

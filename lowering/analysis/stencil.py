@@ -27,7 +27,7 @@ from ..ir.indexing import Affine, Range, Symbol, const, var
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
-from ..ir.walk import own_reads, own_writes, statements
+from ..ir.walk import direct_reads, direct_writes, statements
 from .accesses import Site, collect_accesses
 from .dependence import find_dependence, find_privatizable
 from .subscripts import ranges
@@ -80,12 +80,12 @@ class Sweeps:
 def find_sweeps(
     loop: For,
     only: Mapping[int, frozenset[int]],
-    own: frozenset[int],
+    temporaries: frozenset[int],
     outer: tuple[Range, ...],
 ) -> Sweeps | None:
     """Return the sweeps of a loop; None where it does anything else.
 
-    `only` says which temporaries only each loop accesses, `own` are all temporaries, `outer` is
+    `only` says which temporaries only each loop accesses, `temporaries` are all of them, `outer` is
     what is known around the loop.
     """
     names = _exchange_period(loop)
@@ -96,7 +96,9 @@ def find_sweeps(
     sites: list[tuple[Site, int]] = []
     comments: list[Comment] = []
     outer_ranges = (*outer, *ranges((loop,)))
-    for stmt in (one for whole in loop.body for one in _distribute_rows(whole, own, outer_ranges)):
+    for stmt in (
+        part for whole in loop.body for part in _distribute_rows(whole, temporaries, outer_ranges)
+    ):
         if isinstance(stmt, Comment):
             comments.append(stmt)
         elif not isinstance(stmt, Permute):
@@ -106,7 +108,10 @@ def find_sweeps(
                 if row is stmt
                 else frozenset()
             )
-            if row is None or find_dependence(row, private_ids, own, outer_ranges) is not None:
+            if (
+                row is None
+                or find_dependence(row, private_ids, temporaries, outer_ranges) is not None
+            ):
                 return None
             private_nodes = _private_nodes(row, private_ids)
             if any(
@@ -179,9 +184,9 @@ def _is_supported(stmt: Stmt) -> bool:
     if isinstance(stmt, Permute):
         return True
     return all(
-        isinstance(one, Store | Update | Comment | If)
-        or (isinstance(one, For) and one.kind == "serial")
-        for one in statements((stmt,))
+        isinstance(nested, Store | Update | Comment | If)
+        or (isinstance(nested, For) and nested.kind == "serial")
+        for nested in statements((stmt,))
     )
 
 
@@ -261,5 +266,5 @@ def _fresh_copy(fresh: Fresh, node: Node) -> Node:
 
 
 def _private_nodes(row: For, private_ids: frozenset[int]) -> tuple[Node, ...]:
-    used = {n.id: n for s in statements(row.body) for n in (*own_reads(s), *own_writes(s))}
+    used = {n.id: n for s in statements(row.body) for n in (*direct_reads(s), *direct_writes(s))}
     return tuple(used[number] for number in sorted(private_ids) if number in used)

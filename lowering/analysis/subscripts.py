@@ -41,7 +41,7 @@ def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
     )
 
 
-def are_different(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
+def are_different(left: Index, right: Index, domain: tuple[Range, ...]) -> bool:
     """Whether two subscripts are different numbers, whatever the values of the symbols.
 
     >>> i, j = Symbol("i", 0), Symbol("j", 1)
@@ -56,86 +56,88 @@ def are_different(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
         return gap.offset != 0
     if gap.offset % gcd(*[k for _, k in gap.terms]):
         return True
-    return is_nonnegative(gap - 1, known) or is_nonnegative(gap * -1 - 1, known)
+    return is_nonnegative(gap - 1, domain) or is_nonnegative(gap * -1 - 1, domain)
 
 
 def are_disjoint(
-    left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, known: tuple[Range, ...]
+    left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, domain: tuple[Range, ...]
 ) -> bool:
     """Whether two indices of an array are never the same element, shown by one axis."""
     if left is None or right is None:
         return False
-    return any(are_different(one, other, known) for one, other in zip(left, right, strict=True))
+    return any(
+        are_different(first, second, domain) for first, second in zip(left, right, strict=True)
+    )
 
 
 def is_in_range(
     node: Node,
     index: tuple[Index, ...] | None,
-    known: tuple[Range, ...],
+    domain: tuple[Range, ...],
     tests: Sequence[Expr] = (),
 ) -> bool:
     """Whether an access is surely in bounds of its array where `tests` hold."""
     return index is None or all(
-        isinstance(one, Affine)
-        and is_nonnegative(one, known, tests)
-        and is_nonnegative(size - one - 1, known, tests)
-        for one, size in zip(index, node.shape, strict=True)
+        isinstance(subscript, Affine)
+        and is_nonnegative(subscript, domain, tests)
+        and is_nonnegative(size - subscript - 1, domain, tests)
+        for subscript, size in zip(index, node.shape, strict=True)
     )
 
 
-def is_nonnegative(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
+def is_nonnegative(value: Affine, domain: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
     """Whether an index expression is surely non-negative where `tests` hold."""
     if not value.terms:
         return value.offset >= 0
-    if _is_non_negative(bound_over(value, known, -1)):
+    if _is_non_negative(bound_over(value, domain, -1)):
         return True
-    if any(_has_min_max(one) for one in known):
-        wider = tuple(map(_widen, known))
-        if wider != known and _is_non_negative(bound_over(value, wider, -1)):
+    if any(_has_min_max(range_) for range_ in domain):
+        wider = tuple(map(_widen, domain))
+        if wider != domain and _is_non_negative(bound_over(value, wider, -1)):
             return True
     if any(isinstance(atom, Quasi) for atom, _ in value.terms):
-        least = _bounds_inside(known).least(value)
+        least = _bounds_inside(domain).least(value)
         if least is not None and least >= 0:
             return True
     if not tests:
         return False
     implied = (fact for test in tests for fact in implied_inequalities(test))
-    return any(is_nonnegative(value - fact, known) for fact in implied if fact.terms)
+    return any(is_nonnegative(value - fact, domain) for fact in implied if fact.terms)
 
 
 @lru_cache(256)
-def _bounds_inside(known: tuple[Range, ...]) -> Bounds:
+def _bounds_inside(domain: tuple[Range, ...]) -> Bounds:
     """Return the bounds inside of loops; cached, for accesses of one nest ask for them many
     times."""
-    return reduce(Bounds.inside, known, Bounds())
+    return reduce(Bounds.inside, domain, Bounds())
 
 
 def _is_non_negative(value: Affine | None) -> bool:
     return value is not None and value.constant is not None and value.constant >= 0
 
 
-def _has_min_max(known: Range) -> bool:
+def _has_min_max(range_: Range) -> bool:
     """Whether an end of a range may be a minimum or maximum."""
     return any(
-        len(end.terms) == 1 and isinstance(end.terms[0][0], Quasi) for end in (known.lo, known.hi)
+        len(end.terms) == 1 and isinstance(end.terms[0][0], Quasi) for end in (range_.lo, range_.hi)
     )
 
 
-def _widen(known: Range) -> Range:
+def _widen(range_: Range) -> Range:
     """Return a range whose ends are constants where they are minima or maxima with a constant."""
-    return Range(known.symbol, _constant_side(known.lo, "max"), _constant_side(known.hi, "min"))
+    return Range(range_.symbol, _constant_side(range_.lo, "max"), _constant_side(range_.hi, "min"))
 
 
 def _constant_side(end: Affine, op: QuasiOp) -> Affine:
     return next((side for side in extremum_operands(end, op) if side.constant is not None), end)
 
 
-def is_implied(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
+def is_implied(test: Expr, domain: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
     """Whether a test is surely implied by others."""
     if test in tests:
         return True
     implied = tuple(implied_inequalities(test))
-    return bool(implied) and all(is_nonnegative(fact, known, tests) for fact in implied)
+    return bool(implied) and all(is_nonnegative(fact, domain, tests) for fact in implied)
 
 
 def implied_inequalities(test: Expr) -> Iterator[Affine]:
@@ -143,20 +145,20 @@ def implied_inequalities(test: Expr) -> Iterator[Affine]:
     equivalent to it."""
     match test:
         case Apply(op, (left, right), _):
-            one, other = _as_index(left), _as_index(right)
-            if one is None or other is None:
+            first, second = _as_index(left), _as_index(right)
+            if first is None or second is None:
                 return
             match op.name:
                 case "le":
-                    yield other - one
+                    yield second - first
                 case "lt":
-                    yield other - one - 1
+                    yield second - first - 1
                 case "ge":
-                    yield one - other
+                    yield first - second
                 case "gt":
-                    yield one - other - 1
+                    yield first - second - 1
                 case "eq":
-                    yield from (one - other, other - one)
+                    yield from (first - second, second - first)
                 case _:
                     return
         case Apply(op, (inner,), _) if op.name == "logical_not":
@@ -197,7 +199,7 @@ def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
                 return None
             continue
         functions = [atom for atom, _ in at.terms if isinstance(atom, Quasi)]
-        if any(symbol in (one.left.symbols() | one.right.symbols()) for one in functions):
+        if any(symbol in (quasi.left.symbols() | quasi.right.symbols()) for quasi in functions):
             return None
         factor = at.coefficient(symbol)
         if factor and step.constant is None:
@@ -300,7 +302,7 @@ def _solve_axes(
 def is_in_loops(
     values: Mapping[Symbol, Affine],
     loops: Iterable[Stmt],
-    known: tuple[Range, ...],
+    domain: tuple[Range, ...],
     tests: tuple[Expr, ...],
 ) -> bool:
     """Whether an iteration is surely one of the loops'."""
@@ -311,6 +313,6 @@ def is_in_loops(
             (reach,) = ranges((stmt,))
             at = values[stmt.symbol]
             low, high = at - substitute(reach.lo, values), substitute(reach.hi, values) - at - 1
-            if not (is_nonnegative(low, known, tests) and is_nonnegative(high, known, tests)):
+            if not (is_nonnegative(low, domain, tests) and is_nonnegative(high, domain, tests)):
                 return False
     return True

@@ -28,19 +28,19 @@ def upward_exposed(
     readers: Iterable[Site],
     writers: Iterable[Site],
     shape: tuple[int, ...],
-    known: CallValues,
-    noted: Callable[[Points], Points],
+    call_values: CallValues,
+    record: Callable[[Points], Points],
 ) -> NDArray[np.bool_] | None:
     """Return which elements are read before they are surely written, bool of `shape`; None where
     that is unclear.
 
-    `writers` surely write at each of their points; `noted` is called with points, and returns them
+    `writers` surely write at each of their points; `record` is called with points, and returns them
     after recording their assumptions.
     """
     reads, writes = list[_TimedAccesses](), list[_TimedAccesses]()
     for sites, events in ((readers, reads), (writers, writes)):
         for site in sites:
-            event = _accesses_of(site, shape, known, noted)
+            event = _accesses_of(site, shape, call_values, record)
             if event is None:
                 return None
             events.append(event)
@@ -56,18 +56,18 @@ def upward_exposed(
 
 
 def _accesses_of(
-    site: Site, shape: tuple[int, ...], known: CallValues, noted: Callable[[Points], Points]
+    site: Site, shape: tuple[int, ...], call_values: CallValues, record: Callable[[Points], Points]
 ) -> _TimedAccesses | None:
     """Return when a site accesses which elements; None where that is not known."""
     if any(isinstance(stmt, While) for stmt in site.inside):
         return None
-    if any(isinstance(one, Dynamic) for one in site.index or ()):
+    if any(isinstance(subscript, Dynamic) for subscript in site.index or ()):
         return None
     symbols = frozenset[Symbol]().union(
-        *(one.symbols() for one in site.index or () if isinstance(one, Affine)),
+        *(subscript.symbols() for subscript in site.index or () if isinstance(subscript, Affine)),
         (stmt.symbol for stmt in site.inside if isinstance(stmt, For)),
     )
-    at = noted(domain_points(site.inside, site.tests, symbols, known))
+    at = record(domain_points(site.inside, site.tests, symbols, call_values))
     count = len(at.weight)
     size = int(np.prod(shape))
     if at.is_sampled or count * (size if site.index is None else 1) > thresholds.MAX_TIMED_ACCESSES:
@@ -75,8 +75,12 @@ def _accesses_of(
     if site.index is None:
         return _access_times(site, at).repeat(size, axis=0), np.tile(np.arange(size), count)
     flat, inside = np.zeros(count, np.int64), np.ones(count, bool)
-    for one, extent in zip(site.index, shape, strict=True):
-        number = evaluate_index(one, at.columns, known) if isinstance(one, Affine) else None
+    for subscript, extent in zip(site.index, shape, strict=True):
+        number = (
+            evaluate_index(subscript, at.columns, call_values)
+            if isinstance(subscript, Affine)
+            else None
+        )
         if number is None:
             return None
         inside &= (number >= 0) & (number < extent)
@@ -90,10 +94,10 @@ def _access_times(site: Site, at: Points) -> _Integers:
     count = len(at.weight)
     columns: list[_Integers] = []
     for stmt, (place, number) in zip(site.inside, site.route, strict=False):
-        rounds = np.zeros(count, np.int64)
+        iterations = np.zeros(count, np.int64)
         if isinstance(stmt, For):
-            rounds = at.columns[stmt.symbol] * (1 if stmt.step > 0 else -1)
-        columns += [np.full(count, place), np.full(count, number), rounds]
+            iterations = at.columns[stmt.symbol] * (1 if stmt.step > 0 else -1)
+        columns += [np.full(count, place), np.full(count, number), iterations]
     last, _ = site.route[-1]
     columns += [np.full(count, last), np.full(count, -1)]  # a test comes before what it guards
     return np.stack(columns, axis=1)
@@ -111,9 +115,9 @@ def _dense_ranks(times: list[_Integers]) -> list[_Integers]:
     return np.split(ranks, np.cumsum([len(rows) for rows in times])[:-1])
 
 
-def may_read_entry_value(found: Accesses, site: Site) -> bool:
+def may_read_entry_value(accesses: Accesses, site: Site) -> bool:
     """Whether a site may read the value of an element on entry."""
-    return site.reads and site.index is not None and not found.is_covered(site)
+    return site.reads and site.index is not None and not accesses.is_covered(site)
 
 
 def is_box(site: Site) -> bool:

@@ -23,7 +23,7 @@ from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, Select
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
+from ..ir.walk import direct_reads, direct_writes, expressions_of, statements, writes
 from .complex_parts import is_complex, reads_only_parts
 from .subscripts import is_in_range, ranges, stride
 
@@ -44,8 +44,8 @@ class OuterLoop:
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes that the loop accesses."""
         for stmt in statements(self.loop.body):
-            yield from own_reads(stmt)
-            yield from own_writes(stmt)
+            yield from direct_reads(stmt)
+            yield from direct_writes(stmt)
 
     def is_plain(self) -> bool:
         """Whether the loop has inner loops, and only statements that can be vectorized."""
@@ -150,7 +150,7 @@ def can_be_vector(expr: Expr) -> bool:
                 return False
             case Read(_, index) if any(isinstance(at, Dynamic) for at in index):
                 return False
-            case Select(test) if any(isinstance(one, Position) for one in walk(test)):
+            case Select(test) if any(isinstance(operand, Position) for operand in walk(test)):
                 return False
             case _:
                 pass
@@ -161,8 +161,10 @@ def _innermost(loop: For) -> Iterator[tuple[tuple[For, ...], For]]:
     """Yield the innermost loops, each with those between."""
     for stmt in loop.body:
         if isinstance(stmt, For):
-            if any(isinstance(one, For) for one in stmt.body):
-                yield from (((stmt, *between), one) for between, one in _innermost(stmt))
+            if any(isinstance(nested, For) for nested in stmt.body):
+                yield from (
+                    ((stmt, *between), innermost) for between, innermost in _innermost(stmt)
+                )
             else:
                 yield (), stmt
 

@@ -140,10 +140,12 @@ def _has_plain_target(stmt: Store | Update) -> bool:
 def _is_gain(stmt: Stmt) -> bool:
     """Whether a nest has complex operations that compilers do not vectorize."""
     inside = statements((stmt,))
-    values = [part for one in inside for value in expressions_of(one) for part in walk(value)]
+    values = [part for nested in inside for value in expressions_of(nested) for part in walk(value)]
     return any(
-        isinstance(one, Update) and not one.access.node.rank and is_complex(one.access.node.dtype)
-        for one in inside
+        isinstance(nested, Update)
+        and not nested.access.node.rank
+        and is_complex(nested.access.node.dtype)
+        for nested in inside
     ) or any(
         is_complex(part.dtype)
         and (
@@ -176,10 +178,10 @@ def _statement(stmt: Stmt, parts: ComplexSplitter) -> Body:
     match stmt:
         case Store(Access(node, ()), value, span) if node.id in parts.split:
             return _store_pair(node, parts.pair(value, span), parts, span)
-        case Update(access, _, Apply(op, (one, two)), _, span) if is_complex(
+        case Update(access, _, Apply(op, (left, right)), _, span) if is_complex(
             access.node.dtype
         ) and (op.name == "product"):
-            return _add_product(stmt, parts.parts(one, span), parts.parts(two, span), parts)
+            return _add_product(stmt, parts.parts(left, span), parts.parts(right, span), parts)
         case Update(Access(node, ()), op, value, _, span) if node.id in parts.split:
             if op.name == "add" and all(read.node != node for read in reads(value)):
                 halves = zip(parts.halves(node), parts.pair(value, span))
@@ -193,10 +195,10 @@ def _statement(stmt: Stmt, parts: ComplexSplitter) -> Body:
             return (Store(access, parts.pair(_updated_value(stmt), span).joined(), span),)
         case Store(_, value, span) | Update(_, _, value, _, span):
             return (replace(stmt, value=parts.real(value, span)),)
-        case If(test, then, other, span):
+        case If(test, then, orelse, span):
             test, before = parts.real(test, span), tuple(parts.before)
             parts.before.clear()
-            return (*before, If(test, _body(then, parts), _body(other, parts), span))
+            return (*before, If(test, _body(then, parts), _body(orelse, parts), span))
         case While(prelude, test, body, span):
             test = parts.real(test, span)
             return (While(_body(prelude, parts), test, _body(body, parts), span),)
@@ -206,18 +208,25 @@ def _statement(stmt: Stmt, parts: ComplexSplitter) -> Body:
             return (stmt,)
 
 
-def _add_product(stmt: Update, one: ComplexPair, two: ComplexPair, parts: ComplexSplitter) -> Body:
+def _add_product(
+    stmt: Update, left: ComplexPair, right: ComplexPair, parts: ComplexSplitter
+) -> Body:
     """Return the updates of both parts of a sum by a product of matrices, as in the generated C."""
     access, span = stmt.access, stmt.span
     if access.node.id not in parts.split or any(r.node == access.node for r in reads(stmt.value)):
         old = parts.pair(Read(access.node, access.index, span), span)
-        total = add_product(old, one, two)
+        total = add_product(old, left, right)
         if access.node.id in parts.split:
             return _store_pair(access.node, total, parts, span)
         return (Store(access, total.joined(), span),)
     re, im = parts.halves(access.node)
-    minus = Apply(OPS["neg"], (two.im,), two.im.dtype)
-    terms = (re, one.re, two.re), (re, one.im, minus), (im, one.re, two.im), (im, one.im, two.re)
+    minus = Apply(OPS["neg"], (right.im,), right.im.dtype)
+    terms = (
+        (re, left.re, right.re),
+        (re, left.im, minus),
+        (im, left.re, right.im),
+        (im, left.im, right.re),
+    )
     return tuple(
         replace(stmt, access=Access(n, ()), value=Apply(OPS["product"], (a, b), n.dtype))
         for n, a, b in terms

@@ -47,11 +47,11 @@ _NAMES = {"real": "re", "imag": "im"}
 def split_planes(nest: Stmt, fresh: Fresh) -> Body:
     """Return a nest that reads parts from planes, behind the loops that copy parts into these."""
     if isinstance(nest, If):
-        then, other = (
+        then, orelse = (
             tuple(new for stmt in body for new in split_planes(stmt, fresh))
             for body in (nest.then, nest.other)
         )
-        return (replace(nest, then=then, other=other),)
+        return (replace(nest, then=then, other=orelse),)
     if not isinstance(nest, For):
         return (nest,)
     written = writes((nest,))

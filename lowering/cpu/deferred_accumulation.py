@@ -129,7 +129,7 @@ class _Accumulation:
         """Return the symbols in its subscripts, and in the bounds of the loops around it."""
         index = (at for at in self.stmt.access.index if isinstance(at, Affine))
         ends = (end for loop in self.path for end in (loop.lo, loop.hi))
-        return frozenset(symbol for one in (*index, *ends) for symbol in one.symbols())
+        return frozenset(symbol for expr in (*index, *ends) for symbol in expr.symbols())
 
     def accumulate(self, access: Access, value: Expr) -> Store | Update:
         """Return the accumulation of a value in an element."""
@@ -162,14 +162,14 @@ class _Distribution(OutermostRewriter):
             return None
         deferral = _Deferral.of(self.fresh, loop, accumulations)
         fewest = thresholds.MIN_DEFERRED_ITERATIONS_PER_THREAD * self.target.threads
-        has_room = deferral.chunk_size is None or deferral.chunk_size >= fewest
-        if not has_room or not self.is_legal(deferral, privates, outer):
+        is_long_enough = deferral.chunk_size is None or deferral.chunk_size >= fewest
+        if not is_long_enough or not self.is_legal(deferral, privates, outer):
             del self.fresh.nodes[node_count:]
             return None
-        for one in accumulations:
-            name, span = loop.symbol.name, one.stmt.span
+        for acc in accumulations:
+            name, span = loop.symbol.name, acc.stmt.span
             decision = Decision(
-                "deferred", DistributeReason.THREADS, one.node, span=span, variable=name
+                "deferred", DistributeReason.THREADS, acc.node, span=span, variable=name
             )
             self.decisions.append(decision)
         return deferral.nests()
@@ -186,7 +186,7 @@ class _Distribution(OutermostRewriter):
         """Whether storing terms pays: not where these are arrays, and half of the work is in inner
         loops that threads share as they are."""
         work = work_per_iteration(loop).constant
-        if work is None or not any(one.path for one in accumulations):
+        if work is None or not any(acc.path for acc in accumulations):
             return bool(accumulations)
         return 2 * self.shared_work(loop.body, (*outer, loop)) < work
 
@@ -223,12 +223,12 @@ class _Distribution(OutermostRewriter):
         sites, work = collect_accesses((loop,)), work_per_iteration(loop).constant
         let_symbols = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
         accumulations = [
-            one for one in _find_accumulations(loop.body, ())
-            if one.node.id in self.own - privates and not one.symbols() & let_symbols
-            and len(sites.of(one.node)) == (1 if isinstance(one.stmt, Update) else 2)
+            acc for acc in _find_accumulations(loop.body, ())
+            if acc.node.id in self.own - privates and not acc.symbols() & let_symbols
+            and len(sites.of(acc.node)) == (1 if isinstance(acc.stmt, Update) else 2)
         ]  # fmt: skip
         added_work = sum(
-            one.size * (1 if one.is_per_lane else thresholds.SCALAR_WORK) for one in accumulations
+            acc.size * (1 if acc.is_per_lane else thresholds.SCALAR_WORK) for acc in accumulations
         )
         least = thresholds.MIN_DEFERRED_WORK_RATIO * added_work
         return accumulations if work is not None and work >= least else []
@@ -248,13 +248,13 @@ class _ReductionDistribution(_Distribution):
         terms together fit."""
         accumulations, trip_count = super().sums(loop, privates), (loop.hi - loop.lo).constant
         is_reassociable = all(
-            isinstance(one.stmt, Update) and not one.path and can_reassociate(one.stmt)
-            and not is_min_max(one.stmt) and one.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
-            for one in accumulations
+            isinstance(acc.stmt, Update) and not acc.path and can_reassociate(acc.stmt)
+            and not is_min_max(acc.stmt) and acc.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
+            for acc in accumulations
         )  # fmt: skip
         fits = (
             trip_count is not None
-            and trip_count * sum(one.bytes for one in accumulations)
+            and trip_count * sum(acc.bytes for acc in accumulations)
             <= thresholds.MAX_DEFERRED_BYTES
         )
         return accumulations if is_reassociable and fits and loop.step == 1 else []
@@ -281,9 +281,9 @@ def _term(stmt: Stmt) -> Expr | None:
     match stmt:
         case Update(value=value, pair=None):
             return value
-        case Store(access, Apply(_, (one, other), _)):
+        case Store(access, Apply(_, (left, right), _)):
             old = Read(access.node, access.index)
-            return other if one == old else one if other == old else None
+            return right if left == old else left if right == old else None
         case _:
             return None
 
@@ -304,14 +304,14 @@ class _Deferral:
     @classmethod
     def of(cls, fresh: Fresh, loop: For, sums: list[_Accumulation]) -> _Deferral:
         """Return the deferral of a loop's accumulations, with new arrays for their terms."""
-        targets = {one.node.id for one in sums}
+        targets = {acc.node.id for acc in sums}
         plain, value = normalize(loop, fresh.symbol(loop.symbol.name))
         plain = replace(plain, body=substituted(loop.body, {loop.symbol: value}))
         accumulations = [
-            one for one in _find_accumulations(plain.body, ()) if one.node.id in targets
+            acc for acc in _find_accumulations(plain.body, ()) if acc.node.id in targets
         ]
         most = max(
-            1, thresholds.MAX_DEFERRED_BYTES // max(1, sum(one.bytes for one in accumulations))
+            1, thresholds.MAX_DEFERRED_BYTES // max(1, sum(acc.bytes for acc in accumulations))
         )
         trip_count = plain.hi.constant
         count = (
@@ -320,9 +320,9 @@ class _Deferral:
             else ceil(trip_count / ceil(trip_count / most))
         )
         terms: dict[int, Node] = {}
-        for one in accumulations:
-            shape, dtype = (count, *one.shape), one.value.dtype
-            terms[one.node.id] = fresh.array(f"{one.node.label}_kept", shape, dtype, "kept")
+        for acc in accumulations:
+            shape, dtype = (count, *acc.shape), acc.value.dtype
+            terms[acc.node.id] = fresh.array(f"{acc.node.label}_kept", shape, dtype, "kept")
         chunks: tuple[For, ...] = ()
         if trip_count is None or trip_count > count:
             at = fresh.symbol("piece")
@@ -339,13 +339,13 @@ class _Deferral:
 
     def nests(self) -> Body:
         """Return the loop that stores terms, and those that add them."""
-        behind = (stmt for one in self.sums for stmt in self.add_loops(one))
-        body: Body = (self.store_loop(), *behind)
+        additions = (stmt for acc in self.sums for stmt in self.add_loops(acc))
+        body: Body = (self.store_loop(), *additions)
         return tuple(replace(loop, body=body) for loop in self.chunks) or body
 
     def store_loop(self) -> For:
         """Return the loop whose iterations store their terms."""
-        places = {one.node.id: self.term_access(one) for one in self.sums}
+        places = {acc.node.id: self.term_access(acc) for acc in self.sums}
 
         def change(stmt: Stmt) -> Body:
             value = _term(stmt)
@@ -356,36 +356,36 @@ class _Deferral:
 
         return replace(self.loop, body=map_statements(self.loop.body, change))
 
-    def add_loops(self, one: _Accumulation) -> Body:
+    def add_loops(self, acc: _Accumulation) -> Body:
         """Return the loops that add the terms of an accumulation, in the order of iterations."""
-        target, term, span = one.stmt.access, self.term_access(one), one.stmt.span
+        target, term, span = acc.stmt.access, self.term_access(acc), acc.stmt.span
         value = Read(term.node, term.index)
-        if not one.is_per_lane:
-            return (self.term_loops(one, one.accumulate(target, value)),)
-        (lane,) = one.path
-        sums = self.fresh.array(one.node.label, one.shape, one.node.dtype, "lanes")  # registers
+        if not acc.is_per_lane:
+            return (self.term_loops(acc, acc.accumulate(target, value)),)
+        (lane,) = acc.path
+        sums = self.fresh.array(acc.node.label, acc.shape, acc.node.dtype, "lanes")  # registers
         element = Access(sums, target.index)
         load = Store(element, Read(target.node, target.index), span)
         store = Store(target, Read(sums, element.index), span)
         return (
             self.rename(replace(lane, body=(load,))),
-            self.term_loops(one, one.accumulate(element, value)),
+            self.term_loops(acc, acc.accumulate(element, value)),
             self.rename(replace(lane, body=(store,))),
         )
 
-    def term_loops(self, one: _Accumulation, stmt: Stmt) -> Stmt:
+    def term_loops(self, acc: _Accumulation, stmt: Stmt) -> Stmt:
         """Return a statement in loops over all stored terms."""
-        for loop in reversed((self.loop, *one.path)):
+        for loop in reversed((self.loop, *acc.path)):
             stmt = replace(loop, body=(stmt,))
         return self.rename(stmt)
 
     def rename(self, stmt: Stmt) -> Stmt:
         """Return a statement whose loops have new index variables."""
-        loops = (one.symbol for one in statements((stmt,)) if isinstance(one, For))
+        loops = (nested.symbol for nested in statements((stmt,)) if isinstance(nested, For))
         names = {symbol: self.fresh.symbol(symbol.name) for symbol in loops}
         return rename((stmt,), names, {})[0]
 
-    def term_access(self, one: _Accumulation) -> Access:
+    def term_access(self, acc: _Accumulation) -> Access:
         """Return the element in which an iteration stores a term."""
-        index = (var(loop.symbol) - loop.lo for loop in (self.loop, *one.path))
-        return Access(self.terms[one.node.id], tuple(index))
+        index = (var(loop.symbol) - loop.lo for loop in (self.loop, *acc.path))
+        return Access(self.terms[acc.node.id], tuple(index))

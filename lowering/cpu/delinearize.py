@@ -66,7 +66,7 @@ def _period(loop: For) -> tuple[Affine, int] | None:
         return None
     divisors = dict.fromkeys(by for stmt in loop.body for by in _find_divisors(stmt, loop.symbol))
     candidates = [(by, times) for by in divisors if (times := _exact_quotient(loop.hi, by)) > 1]
-    return min(candidates, key=lambda one: one[1], default=None)
+    return min(candidates, key=lambda candidate: candidate[1], default=None)
 
 
 def _exact_quotient(whole: Affine, by: Affine) -> int:
@@ -92,7 +92,7 @@ def _find_divisors(stmt: Stmt, symbol: Symbol) -> Iterator[Affine]:
                 subscripts.append((part.index,))
             elif isinstance(part, Read):
                 subscripts.append(part.index)
-    for index in (one for indices in subscripts for one in indices):
+    for index in (subscript for indices in subscripts for subscript in indices):
         if isinstance(index, Affine):
             yield from _divisors(index, symbol)
 

@@ -89,12 +89,12 @@ class _Distribution(OutermostRewriter):
             node.id not in self.own for node in writes(first.body)
         ):
             return None  # what later iterations write would be seen
-        privates, known = find_privatizable(loop, only), ranges(outer)
+        privates, domain = find_privatizable(loop, only), ranges(outer)
         crossing = find_crossing(loop, at, privates)
-        if crossing is None or find_dependence(loop, privates, self.own, known) is None:
+        if crossing is None or find_dependence(loop, privates, self.own, domain) is None:
             return None
         expanded = privates | {node.id for node in crossing}
-        if find_dependence(first, expanded, self.own, known) is not None:
+        if find_dependence(first, expanded, self.own, domain) is not None:
             return None
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
         self.decisions.append(
@@ -113,18 +113,18 @@ class _Distribution(OutermostRewriter):
             n for n in dict.fromkeys((*reads(loop.body), *writes(loop.body))) if n.id in privates
         ]
         out: list[Stmt] = []
-        for number, one in enumerate(parts):
-            assert isinstance(one, For), "it is cut into loops"
+        for number, replacement in enumerate(parts):
+            assert isinstance(replacement, For), "it is cut into loops"
             copies = {node.id: self.fresh.like(node) for node in nodes} if number else {}
             part = replace(loop, body=rename(loop.body, {}, copies))
             crossed = [copies.get(node.id, node) for node in crossing]
-            if one.symbol != loop.symbol:  # a loop over blocks
-                start = var(one.symbol)
+            if replacement.symbol != loop.symbol:  # a loop over blocks
+                start = var(replacement.symbol)
                 part = replace(part, lo=start, hi=start + thresholds.MAX_COLUMN_EXPANDED_ITERATIONS)
                 body = distribute_at(part, at, crossed, size, self.fresh, "panel")
-                out.append(replace(one, body=body))
+                out.append(replace(replacement, body=body))
             else:
-                part = replace(part, lo=one.lo, hi=one.hi)
+                part = replace(part, lo=replacement.lo, hi=replacement.hi)
                 out += distribute_at(part, at, crossed, size, self.fresh, "panel")
         return tuple(out)
 
@@ -132,12 +132,12 @@ class _Distribution(OutermostRewriter):
 def _sink_updates(body: Body, exclusive: frozenset[int]) -> Body:
     """Return a loop body in which updates of shared scalars are moved behind the last inner loop,
     where no statement on the way depends on them; the scalars in `exclusive` are private."""
-    last = max((at for at, one in enumerate(body, 1) if isinstance(one, For)), default=0)
+    last = max((at for at, stmt in enumerate(body, 1) if isinstance(stmt, For)), default=0)
     stay, sunk = list[Stmt](), list[Stmt]()
-    for one in reversed(body[:last]):
-        scalar = one.access.node if isinstance(one, Store | Update) else None
+    for stmt in reversed(body[:last]):
+        scalar = stmt.access.node if isinstance(stmt, Store | Update) else None
         is_shared = scalar is not None and not scalar.rank and scalar.id not in exclusive
-        (sunk if is_shared and _is_independent(one, stay) else stay).insert(0, one)
+        (sunk if is_shared and _is_independent(stmt, stay) else stay).insert(0, stmt)
     return (*stay, *sunk, *body[last:]) if sunk else body
 
 

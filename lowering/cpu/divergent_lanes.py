@@ -71,7 +71,7 @@ from ..ir.loops import For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite, substitute
-from ..ir.walk import expressions_of, own_writes, statements, writes
+from ..ir.walk import direct_writes, expressions_of, statements, writes
 from ..transform.if_convert import (
     IfConverted,
     can_if_convert,
@@ -173,7 +173,7 @@ class _Lanes:
                 is_carried = any(
                     collect_accesses(part).is_read_before_written(node) for part in loops
                 )
-                if is_carried or sum(node.id in one for one in used) > 1:
+                if is_carried or sum(node.id in ids for ids in used) > 1:
                     yield node
 
     def array(self, label: str, dtype: DType) -> Node:
@@ -313,11 +313,11 @@ def _find_elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
 def _read_gathered(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     """Return an expression that reads gathered elements."""
 
-    def value(one: Expr) -> Expr:
-        read = one if isinstance(one, Read) else source_of_part(one)
-        if read is not None and one in near:
-            return Read(near[one], (var(lane),), read.span)
-        return rebuild(one, value, lambda index: index)
+    def value(expr: Expr) -> Expr:
+        read = expr if isinstance(expr, Read) else source_of_part(expr)
+        if read is not None and expr in near:
+            return Read(near[expr], (var(lane),), read.span)
+        return rebuild(expr, value, lambda index: index)
 
     return value(expr)
 
@@ -329,7 +329,7 @@ def _single_use_store(
     behind it needs the array's old element; else None."""
     if not isinstance(new, Read):
         return None
-    position = next((n for n, s in enumerate(body) if new.node in own_writes(s)), None)
+    position = next((n for n, s in enumerate(body) if new.node in direct_writes(s)), None)
     if position is None:
         return None
     others = [e for stmt in body for e in expressions_of(stmt)]
@@ -342,9 +342,11 @@ def _single_use_store(
 def _mask_dtype(loop: For | While) -> DType:
     """Return an integer type as wide as what is computed, so that vectors have as many lanes."""
     written = [node.dtype for node in writes(loop.body)]
-    bits = [one.bits for one in written if one.kind == "f"] or [one.bits for one in written]
+    bits = [dtype.bits for dtype in written if dtype.kind == "f"] or [
+        dtype.bits for dtype in written
+    ]
     return dtypes.int64 if max(bits, default=32) > 32 else dtypes.int32
 
 
-def _comparison(name: str, one: Expr, two: Expr) -> Expr:
-    return Apply(OPS[name], (one, two), dtypes.bool_)
+def _comparison(name: str, left: Expr, right: Expr) -> Expr:
+    return Apply(OPS[name], (left, right), dtypes.bool_)

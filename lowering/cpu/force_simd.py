@@ -33,7 +33,7 @@ from ..ir.expressions import Dynamic, Index
 from ..ir.indexing import var
 from ..ir.loops import Comment, For, Program, Stmt, Store
 from ..ir.rewrite import map_bodies, map_kernels
-from ..ir.walk import own_effects
+from ..ir.walk import direct_effects
 from ..target import Target
 
 
@@ -82,7 +82,7 @@ class _Vectorizer:
         for access in targets:
             subscripts.setdefault(access.node.id, {})[access.index] = None
         for stmt in stores:
-            for read in own_effects(stmt).found:
+            for read in direct_effects(stmt).found:
                 if read.node.id in written:
                     subscripts[read.node.id][read.index] = None
         is_contiguous = all(
@@ -92,15 +92,15 @@ class _Vectorizer:
         return (
             is_contiguous and fills_vectors
             and any(
-                _may_overlap(to.index, other)
-                for to in targets for other in subscripts[to.node.id]
+                _may_overlap(to.index, subscript)
+                for to in targets for subscript in subscripts[to.node.id]
             )
         )  # fmt: skip
 
 
-def _may_overlap(one: tuple[Index, ...], other: tuple[Index, ...]) -> bool:
+def _may_overlap(left: tuple[Index, ...], right: tuple[Index, ...]) -> bool:
     """Whether two subscripts select rows whose distance is not constant."""
     return any(
         isinstance(a, Dynamic) or isinstance(b, Dynamic) or (a - b).constant is None
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(left, right, strict=True)
     )

@@ -60,7 +60,7 @@ from ..ir.indexing import Affine, minimum, var
 from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute
-from ..ir.walk import expressions_of, own_reads, reads, statements, writes
+from ..ir.walk import direct_reads, expressions_of, reads, statements, writes
 from ..target import Target
 from ..transform.outermost import OutermostRewriter
 
@@ -132,17 +132,17 @@ class _Chains(OutermostRewriter):
         last = max(n for n, stmt in enumerate(loop.body) if not isinstance(stmt, plain))
         calls = (n for n, stmt in enumerate(loop.body) if n > last and _is_call(stmt))
         at = next(calls, len(loop.body))
-        before, behind = loop.body[:at], loop.body[at:]
+        before, after = loop.body[:at], loop.body[at:]
         if (
             not isinstance(loop.body[last], For)
             or has_early_exit(before)
-            or not _is_worth_distributing(loop, behind)
+            or not _is_worth_distributing(loop, after)
         ):
             return None
         privates = find_privatizable(loop, self.only()[id(loop)])
         written = dict.fromkeys(node for node in writes(before) if node.id in privates)
-        crossing = [node for node in written if node in reads(behind)]
-        if any(node.rank or node in writes(behind) for node in crossing):
+        crossing = [node for node in written if node in reads(after)]
+        if any(node.rank or node in writes(after) for node in crossing):
             return None
         if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None
@@ -159,7 +159,7 @@ class _Chains(OutermostRewriter):
                 return (arrays[node], here) if node in arrays else (node, index)
 
             symbol = self.fresh.symbol(loop.symbol.name)
-            tail = substitute(remap.remap_accesses(behind, redirect), {loop.symbol: var(symbol)})
+            tail = substitute(remap.remap_accesses(after, redirect), {loop.symbol: var(symbol)})
             first = replace(loop, lo=lo, hi=hi, body=(*before, *stores))
             return first, replace(loop, symbol=symbol, lo=lo, hi=hi, body=tail)
 
@@ -190,10 +190,10 @@ class _Chains(OutermostRewriter):
         """Return the loops over stages, in blocks of iterations."""
         crossing = _crossing_lives(bodies)
         live = _live_bytes(crossing)
-        room = self.target.l1_bytes // 2 // max(1, live)
+        capacity = self.target.l1_bytes // 2 // max(1, live)
         size = min(
             thresholds.MAX_STAGE_ITERATIONS,
-            max(thresholds.MIN_STAGE_ITERATIONS, 1 << max(room, 1).bit_length() - 1),
+            max(thresholds.MIN_STAGE_ITERATIONS, 1 << max(capacity, 1).bit_length() - 1),
         )
         trip_count = (loop.hi - loop.lo).constant
         if trip_count is not None and trip_count <= size:
@@ -230,7 +230,9 @@ class _Chains(OutermostRewriter):
         free: dict[DType, list[Node]] = {}
         allocated: dict[int, Node] = {}
         live: list[tuple[int, int, Node]] = []
-        for node, (first, last) in sorted(crossing.items(), key=lambda one: (one[1], one[0].id)):
+        for node, (first, last) in sorted(
+            crossing.items(), key=lambda entry: (entry[1], entry[0].id)
+        ):
             while live and live[0][0] < first:
                 array = heappop(live)[-1]
                 free.setdefault(array.dtype, []).append(array)
@@ -267,7 +269,7 @@ class _Calls(_Chains):
             calls.append((depth, (call,) if before else (*comments, call)))
         numbered = [(2 * depth, body) for depth, body in calls]
         numbered += [(2 * depth + 1, body) for depth, body in others.items()]
-        return [body for _, body in sorted(numbered, key=lambda one: one[0])]
+        return [body for _, body in sorted(numbered, key=lambda entry: entry[0])]
 
     def store_arguments(self, stmt: Store) -> tuple[Body, Store]:
         """Return the stores of a function's arguments that are no elements, and the store of the
@@ -299,10 +301,10 @@ def _is_call(stmt: Stmt) -> bool:
     return isinstance(stmt, Store | Update) and any(map(_is_costly, walk(stmt.value)))
 
 
-def _is_worth_distributing(loop: For, behind: Body) -> bool:
+def _is_worth_distributing(loop: For, after: Body) -> bool:
     """Whether statements behind an inner loop are worth a loop of their own: their stores have unit
     stride."""
-    stores = [stmt for stmt in behind if isinstance(stmt, Store | Update)]
+    stores = [stmt for stmt in after if isinstance(stmt, Store | Update)]
     if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
         return False
     ranked = [stmt for stmt in stores if stmt.access.index]
@@ -329,11 +331,11 @@ def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[i
     comments: list[Stmt] = []
     written: dict[int, int] = {}
     read: dict[int, int] = {}
-    for stmt in (one for original in loop.body for one in _split_calls(original, fresh, always)):
+    for stmt in (part for original in loop.body for part in _split_calls(original, fresh, always)):
         if not isinstance(stmt, Store | Update):
             comments.append(stmt)
             continue
-        target, sources = stmt.access.node.id, {node.id for node in own_reads(stmt)}
+        target, sources = stmt.access.node.id, {node.id for node in direct_reads(stmt)}
         depth = max(written.get(target, 0), read.get(target, 0))
         depth = max([depth, *(written.get(number, 0) for number in sources)])
         depth += any(map(_is_costly, walk(stmt.value)))
@@ -381,7 +383,7 @@ def _crossing_lives(bodies: list[Body]) -> LiveRanges:
         for stmt in stage:
             if isinstance(stmt, Store | Update):
                 written.add(stmt.access.node)
-                for node in (stmt.access.node, *own_reads(stmt)):
+                for node in (stmt.access.node, *direct_reads(stmt)):
                     if not node.rank:
                         lives[node] = (lives.get(node, (at, at))[0], at)
     return {n: life for n, life in lives.items() if life[0] < life[1] and n in written}

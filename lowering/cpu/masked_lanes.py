@@ -87,7 +87,7 @@ class _IfConversion(OutermostRewriter):
         if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
             return None
         domain = ranges((*outer, loop))
-        if not all(map(if_convert.is_made_of_numbers, statements(loop.body))):
+        if not all(map(if_convert.writes_only_numbers, statements(loop.body))):
             return None
         if (counted := _predicate_counts(loop, domain)) is not None:
             self.record(MaskReason.COUNT, writes(loop.body)[0], loop)
@@ -118,7 +118,7 @@ class _IfConversion(OutermostRewriter):
         self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
 
 
-def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
+def _predicate_counts(loop: For, domain: tuple[Range, ...]) -> For | None:
     """Return a loop that only counts where tests hold, with 0 added where they do not; None for
     others. Zeros change no integer sum."""
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
@@ -131,7 +131,7 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
         or not counters
         or not _depend_on_data(inside)
         or any(read.node.id in counters for value in values for read in reads(value))
-        or not if_convert.can_if_convert(loop.body, (), known)
+        or not if_convert.can_if_convert(loop.body, (), domain)
         or sum(map(cost, values)) > thresholds.MAX_MASKED_COST
     ):
         return None
@@ -149,7 +149,7 @@ def _predicate_counts(loop: For, known: tuple[Range, ...]) -> For | None:
     predicated = tuple(body(loop.body, ()))
     return replace(
         loop,
-        body=rewrite(predicated, Rewrite(expr=partial(if_convert.evaluate_eagerly, known=known))),
+        body=rewrite(predicated, Rewrite(expr=partial(if_convert.evaluate_eagerly, domain=domain))),
     )
 
 
@@ -174,7 +174,7 @@ def _predicated_sum(stmt: Store, tests: tuple[Expr, ...]) -> Expr:
     """
     assert isinstance(stmt.value, Apply)
     old, value = stmt.value.args
-    test = reduce(lambda one, two: Apply(OPS["bitand"], (one, two), two.dtype), tests)
+    test = reduce(lambda left, right: Apply(OPS["bitand"], (left, right), right.dtype), tests)
     term: Expr = Select(test, value, Const(0, value.dtype))
     if not isinstance(value, Const):
         term = Apply(OPS["mul"], (value, Cast(test, value.dtype)), value.dtype)

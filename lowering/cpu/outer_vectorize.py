@@ -97,8 +97,12 @@ class _OuterVectorizer(OutermostRewriter):
         if lanes < 2 or (trip_count is not None and trip_count < lanes):
             return None
         privates = find_privatizable(loop, self.only()[id(loop)])
-        room = shape.room(privates)
-        if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(privates):
+        footprint = shape.room(privates)
+        if (
+            footprint is None
+            or footprint * lanes > self.target.l2_bytes
+            or not shape.is_near(privates)
+        ):
             return None
         if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
             return None

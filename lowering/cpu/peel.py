@@ -70,7 +70,7 @@ class _Peeler:
         out: list[Stmt] = []
         for stmt in body:
             middle = self.find_middle(stmt) if isinstance(stmt, For) else None
-            inner = with_bodies(stmt, tuple(self.body(one) for one in bodies(stmt)))
+            inner = with_bodies(stmt, tuple(self.body(nested) for nested in bodies(stmt)))
             if middle is None or not isinstance(stmt, For) or not isinstance(inner, For):
                 out.append(inner)
             else:
@@ -187,14 +187,16 @@ def _collect_facts(
                     case Position(at):
                         implied = _unclamped_facts(at, symbol)
                     case Select(test):
-                        implied = (fact for one in walk(test) for fact in implied_inequalities(one))
+                        implied = (
+                            fact for operand in walk(test) for fact in implied_inequalities(operand)
+                        )
                     case _ if isinstance(stmt, If):
                         implied = implied_inequalities(part)
                     case _:
                         pass
                 yield from ((fact, inside) for fact in implied)
-        for one in bodies(stmt):
-            yield from _collect_facts(one, symbol, deeper)
+        for nested in bodies(stmt):
+            yield from _collect_facts(nested, symbol, deeper)
 
 
 def _unclamped_facts(index: Affine, symbol: Symbol) -> Iterator[Affine]:
@@ -202,11 +204,11 @@ def _unclamped_facts(index: Affine, symbol: Symbol) -> Iterator[Affine]:
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
             if atom.op in ("min", "max"):
-                for one in _operands(atom.left):
-                    for other in _operands(atom.right):
-                        inside = symbol in one.symbols(), symbol in other.symbols()
+                for left in _operands(atom.left):
+                    for right in _operands(atom.right):
+                        inside = symbol in left.symbols(), symbol in right.symbols()
                         if inside in ((True, False), (False, True)):
-                            gap = one - other if inside[0] else other - one
+                            gap = left - right if inside[0] else right - left
                             yield gap if atom.op == "max" else gap * -1
             yield from _unclamped_facts(atom.left, symbol)
             yield from _unclamped_facts(atom.right, symbol)
@@ -223,8 +225,8 @@ def _breakpoints(body: Body, symbol: Symbol, inside: tuple[For, ...]) -> Iterato
                 for fact in _clamp_decisions(at) if isinstance(at, Affine) else ():
                     yield from _sign_changes(fact, symbol, inside)
         deeper = (*inside, stmt) if isinstance(stmt, For) else inside
-        for one in bodies(stmt):
-            yield from _breakpoints(one, symbol, deeper)
+        for nested in bodies(stmt):
+            yield from _breakpoints(nested, symbol, deeper)
 
 
 def _sign_changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
@@ -237,7 +239,7 @@ def _sign_changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iter
     place = rest * -1 if factor == 1 else rest + 1
     for sign in (1, -1):
         root = bound_over(place, ranges(inside), sign)
-        if root is not None and not root.symbols() & {one.symbol for one in inside}:
+        if root is not None and not root.symbols() & {loop.symbol for loop in inside}:
             yield root
 
 
@@ -251,8 +253,8 @@ def _deciding_exprs(expr: Expr, is_test: bool) -> Iterator[Affine]:
             case Position(index):
                 yield from _clamp_decisions(index)
             case Select(test):
-                for one in walk(test):
-                    yield from implied_inequalities(one)
+                for operand in walk(test):
+                    yield from implied_inequalities(operand)
             case _ if is_test:
                 yield from implied_inequalities(part)
             case _:
@@ -274,6 +276,6 @@ def _operands(index: Affine) -> tuple[Affine, ...]:
     """Return the operands of nested minima or maxima, the index itself where it is none."""
     match index:
         case Affine(((Quasi("min" | "max", left, right), 1),), offset):
-            return tuple(one + offset for side in (left, right) for one in _operands(side))
+            return tuple(operand + offset for side in (left, right) for operand in _operands(side))
         case _:
             return (index,)

@@ -32,7 +32,7 @@ from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, reads, wa
 from ..ir.indexing import Range
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.ops import OPS
-from ..ir.walk import own_writes, statements
+from ..ir.walk import direct_writes, statements
 from ..transform import if_convert
 
 Body = tuple[Stmt, ...]
@@ -50,14 +50,14 @@ def predicate_sums(loop: For, domain: tuple[Range, ...]) -> For | None:
         return None
     terms = [term for stmt in updates if (term := _term(stmt)) is not None]
     tests = [stmt.test for stmt in guarded if isinstance(stmt, If)]
-    accumulators = {node.id for stmt in updates for node in own_writes(stmt)}
+    accumulators = {node.id for stmt in updates for node in direct_writes(stmt)}
     fits = len(terms) == len(updates) and all(
-        can_be_vector(if_convert.evaluate_eagerly(one, domain))
-        and if_convert.reads_in_bounds(one, domain)
-        for one in (*terms, *tests)
+        can_be_vector(if_convert.evaluate_eagerly(expr, domain))
+        and if_convert.reads_in_bounds(expr, domain)
+        for expr in (*terms, *tests)
     )
     is_separate = not any(
-        read.node.id in accumulators for one in (*terms, *tests) for read in reads(one)
+        read.node.id in accumulators for expr in (*terms, *tests) for read in reads(expr)
     )
     if (
         not fits

@@ -115,7 +115,7 @@ class _Privatization(OutermostRewriter):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in chunks; the loop itself where it is parallel as it is; None where loops
         inside of it may be chunked."""
-        if any(loop is one for one in self.checks.values()):
+        if any(loop is checked for checked in self.checks.values()):
             return (loop,)
         if loop.kind != "serial" or not is_worth_sharing(loop, self.target.parallel_from):
             return None
@@ -145,7 +145,7 @@ class _Privatization(OutermostRewriter):
                 )
             )
         checks = self.take_checks(loop, copied)
-        tests = [stmt for one in checks for stmt in checks_in_iteration(one, loop.symbol)]
+        tests = [stmt for check in checks for stmt in checks_in_iteration(check, loop.symbol)]
         privatized = self.privatize(replace(loop, body=(*tests, *loop.body)), copies)
         if total.constant is not None:
             return privatized
@@ -182,10 +182,10 @@ class _Privatization(OutermostRewriter):
             self.decisions.append(
                 Decision("parallel", PrivatizeReason.INSIDE, span=span, variable=name)
             )
-            piece = self.fresh.symbol("piece")
-            part, body = strip_mine.chunk(inner, piece, count, inner.body, self.fresh)
+            chunk_symbol = self.fresh.symbol("piece")
+            part, body = strip_mine.chunk(inner, chunk_symbol, count, inner.body, self.fresh)
             nest = _splice(loop, inner, nest_loops((part,), body))
-            return (For(piece, const(0), const(count), 1, nest, span=loop.span),)
+            return (For(chunk_symbol, const(0), const(count), 1, nest, span=loop.span),)
         return None
 
     def chunk_count(self, loop: For) -> int:
@@ -232,17 +232,19 @@ class _Privatization(OutermostRewriter):
 
     def privatize(self, loop: For, copies: Sequence[_PrivateCopy]) -> Body:
         """Return the loop over chunks, and the loops that combine the copies."""
-        piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copies}
+        chunk_symbol, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copies}
 
         def redirect(node: Node, index: tuple[Index, ...]) -> remap.Element:
             copy = by_id.get(node.id)
-            return (node, index) if copy is None else (copy.parts, (var(piece), *index))
+            return (node, index) if copy is None else (copy.parts, (var(chunk_symbol), *index))
 
-        part, body = strip_mine.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
-        initial = (copy.initialize(piece) for copy in copies)
+        part, body = strip_mine.chunk(
+            loop, chunk_symbol, self.target.threads, loop.body, self.fresh
+        )
+        initial = (copy.initialize(chunk_symbol) for copy in copies)
         chunk = (*initial, *remap.remap_accesses(nest_loops((part,), body), redirect))
         end = const(self.target.threads)
-        chunks = For(piece, const(0), end, 1, chunk, span=loop.span)
+        chunks = For(chunk_symbol, const(0), end, 1, chunk, span=loop.span)
         return (chunks, *(copy.combine() for copy in copies))
 
 
@@ -262,8 +264,8 @@ def _chain(loop: For) -> Iterator[For]:
 def _splice(loop: For, inner: For, body: Body) -> Body:
     """Return a loop with one of its chain replaced by statements."""
     stmts = (
-        stmt for one in loop.body for stmt in (
-            body if one is inner else _splice(one, inner, body) if isinstance(one, For) else (one,)
+        stmt for old in loop.body for stmt in (
+            body if old is inner else _splice(old, inner, body) if isinstance(old, For) else (old,)
         )
     )  # fmt: skip
     return (replace(loop, body=tuple(stmts)),)
@@ -293,21 +295,21 @@ class _PrivateCopy:
         """Return new symbols for the axes of the array."""
         return [self.fresh.symbol("at") for _ in self.node.shape]
 
-    def initialize(self, piece: Symbol) -> Stmt:
+    def initialize(self, chunk_symbol: Symbol) -> Stmt:
         """Return the loops that initialize the copy of a chunk."""
         axes = self.axes()
-        place = Access(self.parts, (var(piece), *map(var, axes)))
+        place = Access(self.parts, (var(chunk_symbol), *map(var, axes)))
         return self.loops(
             axes, Store(place, accumulators.neutral_element(self.op, self.node.dtype))
         )
 
     def combine(self) -> Stmt:
         """Return the loops that add the copies of all chunks to the array."""
-        axes, piece = self.axes(), self.fresh.symbol("piece")
-        parts = Read(self.parts, (var(piece), *map(var, axes)))
+        axes, chunk_symbol = self.axes(), self.fresh.symbol("piece")
+        parts = Read(self.parts, (var(chunk_symbol), *map(var, axes)))
         update = Update(Access(self.node, tuple(map(var, axes))), self.op, parts)
         count = self.parts.shape[0]
-        return self.loops(axes, For(piece, const(0), count, 1, (update,)))
+        return self.loops(axes, For(chunk_symbol, const(0), count, 1, (update,)))
 
     def loops(self, axes: Sequence[Symbol], stmt: Stmt) -> Stmt:
         """Return a statement in loops over all elements of the array."""

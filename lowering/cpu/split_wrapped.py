@@ -61,7 +61,7 @@ from ..ir.indexing import (
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, map_kernels, rewrite, substitute, with_bodies
-from ..ir.walk import bodies, expressions_of, free_symbols, own_reads, statements, writes
+from ..ir.walk import bodies, direct_reads, expressions_of, free_symbols, statements, writes
 from ..target import Target
 from .peel import clone_loop
 
@@ -75,8 +75,8 @@ def split_wrapped_loops(program: Program, target: Target) -> Program:
     splitter = _WrapSplitter(
         fresh_for(program), cache(partial(loop_local_nodes, program)), target.reorders
     )
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    split_program = map_kernels(program, lambda body: splitter.body(body, known, ()))
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
+    split_program = map_kernels(program, lambda body: splitter.body(body, bounds, ()))
     return program if split_program is program else splitter.fresh.declared(split_program)
 
 
@@ -98,21 +98,21 @@ class _Wrap:
         return mod(self.rest + start * self.step, maximum(self.atom.right, const(1)))
 
     def split(
-        self, loop: For, shift: Affine, piece: IterationRange
+        self, loop: For, shift: Affine, subrange: IterationRange
     ) -> tuple[IterationRange, IterationRange]:
         """Return a range of iterations up to where the subscript wraps, and from there on; `shift`
         is its value at the start."""
         size, here = self.atom.right, var(loop.symbol)
-        lo, hi, values = piece
+        lo, hi, values = subrange
         if self.step > 0:
             middle, wrapped = loop.lo + size - shift, here - loop.lo + shift - size
-            before, behind = wrapped + size, wrapped
+            before, after = wrapped + size, wrapped
         else:
             middle, wrapped = loop.hi - size + shift, loop.hi - 1 - here + shift
-            before, behind = wrapped - size, wrapped
+            before, after = wrapped - size, wrapped
         is_single = (size - loop.hi + loop.lo).constant == 0 and (lo, hi) == (loop.lo, loop.hi)
         end, start = (middle, middle) if is_single else (minimum(hi, middle), maximum(lo, middle))
-        return (lo, end, {**values, self.atom: before}), (start, hi, {**values, self.atom: behind})
+        return (lo, end, {**values, self.atom: before}), (start, hi, {**values, self.atom: after})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,34 +126,36 @@ class _WrapSplitter:
     lets: set[Symbol] = field(default_factory=set)
     """The symbols that were bound before loops."""
 
-    def body(self, body: Body, known: Bounds, outer: tuple[For, ...]) -> Body:
+    def body(self, body: Body, bounds: Bounds, outer: tuple[For, ...]) -> Body:
         """Return a list of statements with its loops split."""
         out: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Let):
-                known = known.with_interval(stmt.symbol, known.value(stmt.value))
+                bounds = bounds.with_interval(stmt.symbol, bounds.value(stmt.value))
             if isinstance(stmt, For):
-                out += self.split(stmt, known, outer) or self.split_inside(stmt, known, outer)
+                out += self.split(stmt, bounds, outer) or self.split_inside(stmt, bounds, outer)
             else:
-                inner = (self.body(one, known, outer) for one in bodies(stmt))
+                inner = (self.body(nested, bounds, outer) for nested in bodies(stmt))
                 out.append(with_bodies(stmt, tuple(inner)))
         return tuple(out)
 
-    def split_inside(self, loop: For, known: Bounds, outer: tuple[For, ...]) -> Body:
+    def split_inside(self, loop: For, bounds: Bounds, outer: tuple[For, ...]) -> Body:
         """Return a loop with its inner loops split, behind the loop-invariant values that these
         need."""
-        body = self.body(loop.body, known.inside(loop), (*outer, loop))
+        body = self.body(loop.body, bounds.inside(loop), (*outer, loop))
         variant, written = bound_symbols(body) | {loop.symbol}, frozenset(writes(body))
         hoisted: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Let) and stmt.symbol in self.lets:
-                if not free_symbols(stmt.value) & variant and written.isdisjoint(own_reads(stmt)):
+                if not free_symbols(stmt.value) & variant and written.isdisjoint(
+                    direct_reads(stmt)
+                ):
                     hoisted.append(stmt)
                     variant -= {stmt.symbol}
-        rest = tuple(stmt for stmt in body if not any(stmt is one for one in hoisted))
+        rest = tuple(stmt for stmt in body if not any(stmt is binding for binding in hoisted))
         return (*hoisted, with_bodies(loop, (rest,)))
 
-    def split(self, loop: For, known: Bounds, outer: tuple[For, ...]) -> Body:
+    def split(self, loop: For, bounds: Bounds, outer: tuple[For, ...]) -> Body:
         """Return the statements that replace a loop; none where it stays as it is."""
         trip_count, inside = (loop.hi - loop.lo).constant, statements(loop.body)
         if (
@@ -162,15 +164,15 @@ class _WrapSplitter:
             or (trip_count is not None and trip_count < thresholds.MIN_WRAPPED_ITERATIONS)
         ):
             return ()
-        plain = [one for one in inside if isinstance(one, Store | Update | Comment | If)]
-        if len(plain) + sum(isinstance(one, Let) for one in loop.body) < len(inside):
+        plain = [stmt for stmt in inside if isinstance(stmt, Store | Update | Comment | If)]
+        if len(plain) + sum(isinstance(stmt, Let) for stmt in loop.body) < len(inside):
             return ()
         term_positions = (
             at for s in inside if isinstance(s, Update) and self.reorders for at in s.over
         )
         if any(loop.symbol in at.symbols() for at in term_positions) or is_large(loop):
             return ()
-        bindings = _InvariantBindings(self.fresh, loop, outer, known)
+        bindings = _InvariantBindings(self.fresh, loop, outer, bounds)
         bound_loop = bindings.bind_loop()
         wrapped = (
             ()
@@ -179,24 +181,26 @@ class _WrapSplitter:
         )
         if bound_loop is None or not 0 < len(wrapped) <= thresholds.MAX_WRAPPED_SUBSCRIPTS:
             return ()
-        pieces: list[IterationRange] = [(loop.lo, loop.hi, {})]
+        subranges: list[IterationRange] = [(loop.lo, loop.hi, {})]
         lets = [*bindings.lets]
         for wrap in wrapped:
             shift = self.fresh.symbol("shift")
             lets.append(Let(shift, Position(wrap.shift(loop)), loop.span))
-            pieces = [one for piece in pieces for one in wrap.split(loop, var(shift), piece)]
+            subranges = [
+                part for subrange in subranges for part in wrap.split(loop, var(shift), subrange)
+            ]
         self.lets.update(let.symbol for let in lets)
-        *most, last = (self.build_piece(bound_loop, piece) for piece in pieces)
+        *most, last = (self.build_subrange_loop(bound_loop, subrange) for subrange in subranges)
         privates = find_privatizable(loop, self.exclusive()[id(loop)])
-        loops = [clone_loop(one, privates, self.fresh) for one in most]
+        loops = [clone_loop(earlier, privates, self.fresh) for earlier in most]
         if not bindings.tests:
             return (*lets, *loops, last)
         loops.append(clone_loop(last, privates, self.fresh))
         return (*lets, If(conjunction(bindings.tests), tuple(loops), (loop,), loop.span))
 
-    def build_piece(self, loop: For, piece: IterationRange) -> For:
+    def build_subrange_loop(self, loop: For, subrange: IterationRange) -> For:
         """Return a loop over a range of iterations."""
-        lo, hi, values = piece
+        lo, hi, values = subrange
 
         def at(index: Affine) -> Affine:
             return _substitute_terms(index, values)
@@ -266,8 +270,8 @@ class _InvariantBindings:
                 return left + right
             case "sub", [Affine() as left, Affine() as right]:
                 return left - right
-            case "neg", [Affine() as one]:
-                return -one
+            case "neg", [Affine() as operand]:
+                return -operand
             case "mod", [Affine() as left, Affine() as right] if (self.known.least(right) or 0) > 0:
                 return mod(left, right)
             case _:
@@ -322,7 +326,7 @@ def _comparison(name: str, symbol: Symbol, number: int) -> Expr:
     return Apply(OPS[name], sides, dtypes.bool_)
 
 
-def _find_wraps(loop: For, known: Bounds) -> Iterator[_Wrap]:
+def _find_wraps(loop: For, bounds: Bounds) -> Iterator[_Wrap]:
     """Yield the subscripts in a loop that wrap at most once, at an iteration that is not static."""
     symbol, trip_count = loop.symbol, loop.hi - loop.lo
     for atom in _find_quasi_terms(loop):
@@ -331,7 +335,7 @@ def _find_wraps(loop: For, known: Bounds) -> Iterator[_Wrap]:
         if atom.op != "mod" or step not in (1, -1) or symbol in rest.symbols() | right.symbols():
             continue
         start = loop.lo if step > 0 else loop.hi
-        fits = known.least(right - trip_count)
+        fits = bounds.least(right - trip_count)
         if (rest + start * step).constant is None and fits is not None and fits >= 0:
             yield _Wrap(atom, step, rest)
 

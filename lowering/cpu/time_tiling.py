@@ -56,7 +56,7 @@ from ..ir.expressions import Apply, Position
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt
 from ..ir.ops import OPS
-from ..ir.walk import own_reads, own_writes, statements
+from ..ir.walk import direct_reads, direct_writes, statements
 from ..target import Target
 from ..transform.outermost import OutermostRewriter
 
@@ -118,7 +118,7 @@ class _TimeTiling(OutermostRewriter):
         if sizes is None:
             return None
         node = next(
-            n for s in nest.stages for one in statements((s.loop,)) for n in own_writes(one)
+            n for s in nest.stages for stmt in statements((s.loop,)) for n in direct_writes(stmt)
         )
         why, name = TimeTileReason.CACHE if nest.reach else TimeTileReason.ALONE, loop.symbol.name
         self.decisions.append(Decision("skewed", why, node, span=loop.span, variable=name))
@@ -127,9 +127,9 @@ class _TimeTiling(OutermostRewriter):
 
 def _bytes(loop: For) -> int:
     """Return how many bytes of arrays of static sizes a time step uses."""
-    nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
-    known = (node for node in nodes.values() if node.rank and node.static_shape is not None)
-    return sum(node.bytes for node in known)
+    nodes = {n.id: n for s in statements(loop.body) for n in (*direct_reads(s), *direct_writes(s))}
+    static_nodes = (node for node in nodes.values() if node.rank and node.static_shape is not None)
+    return sum(node.bytes for node in static_nodes)
 
 
 def _rows(nest: sweeps.Sweeps) -> tuple[int, int]:
@@ -142,22 +142,24 @@ def _rows(nest: sweeps.Sweeps) -> tuple[int, int]:
 def _sizes(nest: sweeps.Sweeps, target: Target, step_count: int | None) -> _Sizes | None:
     """Return tile sizes whose working set stays in a cache; None if no cache is large enough."""
     stages, period, reach = len(nest.stages) * nest.period, nest.period, nest.reach
-    first, behind = _rows(nest)
+    first, end = _rows(nest)
     shapes = [(node, node.static_shape) for node in nest.nodes]
     if stages > thresholds.MAX_PERIOD_SWEEPS or any(
         not shape or not shape[0] for _, shape in shapes
     ):
         return None
     row = max(1, sum(node.bytes // shape[0] for node, shape in shapes if shape))
-    rows = behind - first
+    rows = end - first
     if not reach:
         block = max(1, thresholds.SWEEP_BLOCK_BYTES // row)
         return _Sizes(0, block, block) if rows > block else None
     far = min(target.l3_bytes // (2 * target.threads), thresholds.MAX_L3_BYTES_PER_THREAD)
     for budget in (target.l2_bytes // 2, far):
         block = max(1, min(thresholds.SWEEP_BLOCK_BYTES, budget // 8) // row)
-        room = budget // row - block - 2 * reach
-        most = min(thresholds.MAX_TILED_SWEEPS, rows // (4 * target.threads * reach), room // reach)
+        capacity = budget // row - block - 2 * reach
+        most = min(
+            thresholds.MAX_TILED_SWEEPS, rows // (4 * target.threads * reach), capacity // reach
+        )
         periods = most // stages
         if step_count is not None:
             periods = min(periods, -(-step_count // period))
@@ -202,32 +204,32 @@ class _Tiles(NamedTuple):
 
     def all_steps(self, whole: Affine) -> For:
         """Return the tiles with all time steps each, where they are independent."""
-        first, behind = _rows(self.nest)
-        pieces = -(-(behind - first) // self.sizes.width)
-        return self.pieces(partial(self.time_steps, const(0), whole), first, pieces)
+        first, end = _rows(self.nest)
+        tile_count = -(-(end - first) // self.sizes.width)
+        return self.pieces(partial(self.time_steps, const(0), whole), first, tile_count)
 
     def tiles(self, whole: Affine) -> For:
         """Return the loop over the time tiles of so many periods."""
         nest = self.nest
         tile = self.work.fresh.symbol("tile")
-        first, behind = _rows(nest)
+        first, end = _rows(nest)
         start = first - self.total_skew
-        pieces = -(-(behind + self.total_skew - start) // self.sizes.width)
+        tile_count = -(-(end + self.total_skew - start) // self.sizes.width)
         left = whole - var(tile) * self.sizes.periods
         even = whole.constant is not None and not whole.constant % self.sizes.periods
         many = const(self.sizes.periods) if even else minimum(const(self.sizes.periods), left)
         steps = partial(self.time_steps, var(tile) * self.sizes.periods, many)
-        body = [self.pieces(steps, start, pieces)]
-        if pieces > 1:
-            body.append(self.gaps(steps, start, pieces))
+        body = [self.pieces(steps, start, tile_count)]
+        if tile_count > 1:
+            body.append(self.gaps(steps, start, tile_count))
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
         return For(tile, const(0), tiles, 1, tuple(body), span=nest.loop.span)
 
-    def pieces(self, steps: StepsBuilder, start: int, pieces: int) -> For:
+    def pieces(self, steps: StepsBuilder, start: int, tile_count: int) -> For:
         """Return the loop over tiles of rows: each does what depends on no other one, by blocks."""
         fresh, (_, block, width) = self.work.fresh, self.sizes
-        piece, number = fresh.symbol("piece"), fresh.symbol("block")
-        base = var(piece) * width + start
+        tile, number = fresh.symbol("piece"), fresh.symbol("block")
+        base = var(tile) * width + start
         begin = base + var(number) * block
 
         def span(skew: Affine) -> tuple[Affine, Affine]:
@@ -236,11 +238,11 @@ class _Tiles(NamedTuple):
 
         if width == block:
             begin = base
-            return self.thread_loop(piece, 0, pieces, steps(span))
+            return self.thread_loop(tile, 0, tile_count, steps(span))
         inner = For(number, const(0), const(width // block), 1, steps(span))
-        return self.thread_loop(piece, 0, pieces, (inner,))
+        return self.thread_loop(tile, 0, tile_count, (inner,))
 
-    def gaps(self, steps: StepsBuilder, start: int, pieces: int) -> For:
+    def gaps(self, steps: StepsBuilder, start: int, tile_count: int) -> For:
         """Return the loop over the gaps between tiles: what these left, when both are done."""
         gap = self.work.fresh.symbol("gap")
         between = var(gap) * self.sizes.width + start
@@ -248,7 +250,7 @@ class _Tiles(NamedTuple):
         def span(skew: Affine) -> tuple[Affine, Affine]:
             return between - skew, between + skew
 
-        return self.thread_loop(gap, 1, pieces, steps(span))
+        return self.thread_loop(gap, 1, tile_count, steps(span))
 
     def time_steps(
         self, first_period: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
@@ -263,10 +265,10 @@ class _Tiles(NamedTuple):
             skew = (var(at) * stages + sweep) * nest.reach
             time = loop.lo + (first_period + var(at)) * nest.period + sweep // number
             stage = nest.stage(fresh, sweep, time)
-            first, behind = span(skew)
-            first, behind = maximum(stage.lo, first), minimum(stage.hi, behind)
+            first, end = span(skew)
+            first, end = maximum(stage.lo, first), minimum(stage.hi, end)
             body += nest.stages[sweep % number].comments
-            body.append(self.guard(replace(stage, lo=first, hi=behind), time, sweep // number))
+            body.append(self.guard(replace(stage, lo=first, hi=end), time, sweep // number))
         return (For(at, const(0), many, 1, tuple(body), span=loop.span),)
 
     def guard(self, sweep: For, time: Affine, place: int) -> Stmt:
@@ -277,12 +279,12 @@ class _Tiles(NamedTuple):
         test = Apply(OPS["lt"], (Position(time), Position(self.end)), dtypes.bool_)
         return If(test, (sweep,), span=sweep.span)
 
-    def thread_loop(self, symbol: Symbol, first: int, behind: int, body: Body) -> For:
+    def thread_loop(self, symbol: Symbol, first: int, end: int, body: Body) -> For:
         """Return a loop over threads, parallel where its temporaries are private."""
-        loop = For(symbol, const(first), const(behind), 1, body, span=self.nest.loop.span)
-        used = {n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s))}
+        loop = For(symbol, const(first), const(end), 1, body, span=self.nest.loop.span)
+        used = {n.id for s in statements(body) for n in (*direct_reads(s), *direct_writes(s))}
         temporaries = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
-        is_several = self.work.target.threads > 1 and behind - first > 1
+        is_several = self.work.target.threads > 1 and end - first > 1
         kind: LoopKind = (
             "parallel"
             if is_several and find_privatizable(loop, temporaries) == temporaries

@@ -63,22 +63,22 @@ class _Work(OutermostRewriter):
         moved = _along(chain, body)
         if moved is None or not self.is_free(chain, outer):
             return None
-        *rest, last = (one for one in chain if one is not moved)
+        *rest, last = (level for level in chain if level is not moved)
         itemsize = min(node.dtype.itemsize for node, _ in array_accesses(body))
         side = thresholds.TRANSPOSED_TILE_BYTES // itemsize
-        made = body
-        for one in reversed((*rest, *self.tiles(moved, last, side))):
-            made = (replace(one, body=made),)
+        tiled = body
+        for level in reversed((*rest, *self.tiles(moved, last, side))):
+            tiled = (replace(level, body=tiled),)
         detail, span = f"{side} by {side} elements", _span(body, last)
         name = last.symbol.name
         self.decisions.append(Decision("tiles", Across.LINES, None, detail, span, variable=name))
-        return (*heads, *made)
+        return (*heads, *tiled)
 
-    def tiles(self, one: For, other: For, size: int) -> tuple[For, ...]:
+    def tiles(self, first: For, second: For, size: int) -> tuple[For, ...]:
         """Return two loops as those over tiles, and those inside of a tile."""
         tiles: list[For] = []
         inside: list[For] = []
-        for loop in (one, other):
+        for loop in (first, second):
             start = self.fresh.symbol(f"{loop.symbol.name}_tile")
             tiles.append(replace(loop, symbol=start, step=size))
             end = minimum(loop.hi, var(start) + size)
@@ -91,36 +91,38 @@ def _perfect(loop: For) -> tuple[tuple[For, ...], Body, Body]:
     chain: list[For] = []
     heads: list[Stmt] = []
     body: Body = (loop,)
-    while len(inner := [one for one in body if not isinstance(one, Comment)]) == 1:
-        (one,) = inner
-        if not isinstance(one, For) or one.step != 1 or one.kind != "serial":
+    while len(inner := [stmt for stmt in body if not isinstance(stmt, Comment)]) == 1:
+        (nested,) = inner
+        if not isinstance(nested, For) or nested.step != 1 or nested.kind != "serial":
             break
-        heads += [comment for comment in body if comment is not one]
-        chain.append(one)
-        body = one.body
+        heads += [comment for comment in body if comment is not nested]
+        chain.append(nested)
+        body = nested.body
     return tuple(chain), tuple(heads), body
 
 
 def _span(body: Body, last: For) -> Span:
-    return next((one.span for one in statements(body) if isinstance(one, Store)), last.span)
+    return next((stmt.span for stmt in statements(body) if isinstance(stmt, Store)), last.span)
 
 
 def _along(chain: tuple[For, ...], body: Body) -> For | None:
     """Return the loop along neighbours of what the innermost one goes across, None for none that
     is worth it, or can be moved."""
-    bound = {one.symbol for one in chain}
-    if len(chain) < 2 or any((one.lo.symbols() | one.hi.symbols()) & bound for one in chain):
+    bound = {loop.symbol for loop in chain}
+    if len(chain) < 2 or any((loop.lo.symbols() | loop.hi.symbols()) & bound for loop in chain):
         return None
-    if not all(isinstance(one, Store | If | Comment) for one in statements(body)):
+    if not all(isinstance(stmt, Store | If | Comment) for stmt in statements(body)):
         return None
     last = chain[-1].symbol
-    far = [one for one in array_accesses(body) if _is_across(*one, last)]
+    far = [access for access in array_accesses(body) if _is_across(*access, last)]
     for at in range(len(chain) - 2, -1, -1):
-        if any(_step(*one, chain[at].symbol) == 1 for one in far):
+        if any(_step(*access, chain[at].symbol) == 1 for access in far):
             counts = [static_trip_count(loop) for loop in chain[at + 1 :]]
-            known = prod(count for count in counts if count is not None)
+            iterations = prod(count for count in counts if count is not None)
             return (
-                chain[at] if None in counts or known > thresholds.MAX_UNTILED_ITERATIONS else None
+                chain[at]
+                if None in counts or iterations > thresholds.MAX_UNTILED_ITERATIONS
+                else None
             )
     return None
 

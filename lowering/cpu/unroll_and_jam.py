@@ -55,7 +55,7 @@ from ..ir.indexing import Range, const, var
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
-from ..ir.walk import own_reads, own_writes, statements
+from ..ir.walk import direct_reads, direct_writes, statements
 
 Body = tuple[Stmt, ...]
 
@@ -109,7 +109,9 @@ class _Jam:
             return None
         (long,) = inner
         privates = find_privatizable(loop, self.exclusive[id(loop)])
-        nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
+        nodes = {
+            n.id: n for s in statements(loop.body) for n in (*direct_reads(s), *direct_writes(s))
+        }
         is_variant = loop.symbol in long.lo.symbols() | long.hi.symbols()
         if (
             is_variant
@@ -139,7 +141,7 @@ class _Jam:
         it."""
         out: list[Stmt] = []
         for stmt in body:
-            at = max((n for n, one in enumerate(out) if isinstance(one, For)), default=-1)
+            at = max((n for n, earlier in enumerate(out) if isinstance(earlier, For)), default=-1)
             first = out[at] if at >= 0 else None
             if isinstance(stmt, For) and isinstance(first, For):
                 between = out[at + 1 :]
@@ -157,7 +159,7 @@ class _Jam:
         if not (has_same_range(first, second) and _is_innermost(first) and _is_innermost(second)):
             return False
         first_effects, second_effects = summarize(first), summarize(second)
-        arrays = {n.id for s in statements(first.body) for n in own_writes(s) if n.rank}
+        arrays = {n.id for s in statements(first.body) for n in direct_writes(s) if n.rank}
         if not arrays & second_effects.reads & self.privates:
             return False
         for stmt in between:

@@ -42,9 +42,9 @@ class _Accesses:
     def __or__(self, other: _Accesses) -> _Accesses:
         return _Accesses(self.read | other.read, self.written | other.written)
 
-    def conflicts_with(self, other: _Accesses) -> bool:
+    def conflicts_with(self, later: _Accesses) -> bool:
         """Whether a dependence of later accesses on these needs a barrier between them."""
-        return bool(self.written & (other.read | other.written) or self.read & other.written)
+        return bool(self.written & (later.read | later.written) or self.read & later.written)
 
 
 def insert_barriers(

@@ -101,7 +101,7 @@ def find_cyclic_loop(loop: For) -> CyclicLoop | None:
     (*outer, inner), body = perfect_nest(nests[0])
     step = inner.lo.coefficient(loop.symbol)
     lo = inner.lo - var(loop.symbol) * step
-    bounds = (lo, inner.hi, *(end for one in outer for end in (one.lo, one.hi)))
+    bounds = (lo, inner.hi, *(end for enclosing in outer for end in (enclosing.lo, enclosing.hi)))
     if step < 1 or inner.step != step * size or any(loop.symbol in b.symbols() for b in bounds):
         return None
     count = trip_count(replace(inner, lo=lo, step=step)).constant

@@ -48,4 +48,4 @@ def _max_iterations(stmt: Stmt, bounds: Bounds) -> int | None:
     nested = [_max_iterations(inner, bounds) for body in bodies(stmt) for inner in body]
     if None in nested:
         return None
-    return count * max((one or 0 for one in nested), default=1)
+    return count * max((iterations or 0 for iterations in nested), default=1)

@@ -85,16 +85,16 @@ def unconditional_reads(body: Iterable[Stmt]) -> Iterator[Read]:
 def _walk_unconditional(expr: Expr) -> Iterator[Read]:
     if isinstance(expr, Read):
         yield expr
-    for one in (expr.test,) if isinstance(expr, Select) else children(expr):
-        yield from _walk_unconditional(one)
+    for child in (expr.test,) if isinstance(expr, Select) else children(expr):
+        yield from _walk_unconditional(child)
 
 
 def has_branching_ops(body: Iterable[Stmt]) -> bool:
     """Whether statements compute operations that a device implements with branches."""
     return any(
-        isinstance(one, Apply)
-        and (one.op.name in HEAVY or not (one.op.infix or one.op.name in LIGHT))
+        isinstance(operand, Apply)
+        and (operand.op.name in HEAVY or not (operand.op.infix or operand.op.name in LIGHT))
         for stmt in statements(body)
         for expr in expressions_of(stmt)
-        for one in walk(expr)
+        for operand in walk(expr)
     )

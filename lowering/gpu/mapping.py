@@ -217,8 +217,8 @@ class _KernelBuilder:
     def note(self, loop: Stmt, reason: Mapped) -> None:
         """Note what a loop becomes; those that were made here are not the user's."""
         if isinstance(loop, For) and loop.span is not NOWHERE:
-            one = Decision("mapped", reason, span=loop.span, variable=loop.symbol.name)
-            self.decisions.append(one)
+            decision = Decision("mapped", reason, span=loop.span, variable=loop.symbol.name)
+            self.decisions.append(decision)
 
     def map_body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
         """Return statements with everything that is not host code inside kernels."""
@@ -231,17 +231,17 @@ class _KernelBuilder:
             mapped = None if is_host_only(stmt) else self.map_nest(stmt)
             if mapped is None and not is_host_only(stmt) and not self.is_host_loop(stmt):
                 mapped = (stmt,)
-            for one in self.map_host_code(stmt) if mapped is None else mapped:
-                if _is_pending(one):
-                    pending.append(one)
+            for lowered in self.map_host_code(stmt) if mapped is None else mapped:
+                if _is_pending(lowered):
+                    pending.append(lowered)
                     continue
                 comments = _trailing_comments(pending)
-                if not _is_kernel(one) or must_stay_behind(pending, one):
+                if not _is_kernel(lowered) or must_follow(pending, lowered):
                     out += self.group_kernels(pending)
                     pending = []
                 elif comments:
                     pending, out = pending[: -len(comments)], [*out, *comments]
-                out.append(one)
+                out.append(lowered)
         return (*out, *self.group_kernels(pending))
 
     def map_host_code(self, stmt: Stmt) -> tuple[Stmt, ...]:
@@ -314,7 +314,7 @@ class _KernelBuilder:
         """Return the kernels of a loop whose iterations are not independent, None for none."""
         accumulators = find_accumulators(loop, self.facts.private(loop), self.facts)
         if accumulators:
-            if count_blocks(loop, known=self.bounds) <= 1:
+            if count_blocks(loop, bounds=self.bounds) <= 1:
                 return None
             code = map_split_reduction(loop, accumulators, self.facts, self.fresh, self.nodes)
             if code is None:
@@ -365,7 +365,7 @@ class _KernelBuilder:
             if code is None and not part.wide:
                 pending += part.point.body
                 continue
-            if must_stay_behind(pending, part.point if code is None else code.body[0]):
+            if must_follow(pending, part.point if code is None else code.body[0]):
                 out += self.map_points(part.point, pending, private)
                 pending = []
             if code is None:
@@ -383,9 +383,13 @@ class _KernelBuilder:
         if all(isinstance(stmt, Comment) for stmt in body):
             return tuple(body)
         loop = replace(point, body=tuple(body))
-        known = self.new_nodes()
-        new = {number for number in count_uses(body) if number in known and not known[number].rank}
-        self.nodes |= known
+        new_nodes = self.new_nodes()
+        new = {
+            number
+            for number in count_uses(body)
+            if number in new_nodes and not new_nodes[number].rank
+        }
+        self.nodes |= new_nodes
         self.facts.tell((loop,), private | new)
         return self.map_or_keep(loop)
 
@@ -405,7 +409,7 @@ class _KernelBuilder:
         last = code.body[count:]
         mapped = [self.map_nest(stmt) for stmt in last]
         rest = [stmt for stmt, kernels in zip(last, mapped, strict=True) if kernels is None]
-        return (*code.body[:count], *(stmt for one in mapped for stmt in one or ()), *rest)
+        return (*code.body[:count], *(stmt for kernels in mapped for stmt in kernels or ()), *rest)
 
     def map_phases(self, code: DeviceCode) -> tuple[Stmt, ...]:
         """Return kernels, and those of the nests between and behind them."""
@@ -423,10 +427,10 @@ class _KernelBuilder:
 
     def map_new_nest(self, stmt: For) -> tuple[Stmt, ...]:
         """Return the kernels of a nest that was built here, with private scalars."""
-        known = self.new_nodes()
-        self.nodes |= known
-        used = count_uses((stmt,)).keys() & known.keys()
-        self.facts.tell((stmt,), frozenset(n for n in used if not known[n].rank))
+        new_nodes = self.new_nodes()
+        self.nodes |= new_nodes
+        used = count_uses((stmt,)).keys() & new_nodes.keys()
+        self.facts.tell((stmt,), frozenset(n for n in used if not new_nodes[n].rank))
         return self.map_or_keep(stmt)
 
     def map_in_order(self, nests: Sequence[DeviceCode | For]) -> tuple[Stmt, ...]:
@@ -446,9 +450,9 @@ class _KernelBuilder:
         if not isinstance(stmt, For | While | If) or not contains_thread_loop(stmt, self.facts):
             return False
         return any(
-            has_many_iterations(one, self.bounds_inside(stmt))
+            has_many_iterations(nested, self.bounds_inside(stmt))
             for part in bodies(stmt)
-            for one in part
+            for nested in part
         )
 
     def group_kernels(self, pending: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -523,7 +527,7 @@ def _is_pending(stmt: Stmt) -> bool:
     )
 
 
-def must_stay_behind(run: Sequence[Stmt], kernel: Stmt) -> bool:
+def must_follow(run: Sequence[Stmt], kernel: Stmt) -> bool:
     """Whether a kernel has to stay behind the statements before it.
 
     Where a check may fail, on either side, all that precedes it is executed, and no more.

@@ -51,7 +51,7 @@ from ..ir.loops import Check, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, with_bodies
-from ..ir.walk import binds, bodies, own_reads, statements, uses, writes
+from ..ir.walk import binds, bodies, direct_reads, statements, uses, writes
 from ..transform.remap import Element, remap_accesses
 from ..transform.strip_mine import chunk
 from .thread_points import DeviceCode, tile_over_threads
@@ -78,8 +78,8 @@ def map_owner_computes(
     owner_count = most if None in sizes else min(most, max(max(s or 0 for s in sizes), 1))
     chunks = _count_chunks(loop, arrays)
     if chunks:
-        room = max(thresholds.COMBINING_THREADS, thresholds.MAX_OWNER_THREADS // chunks)
-        thread_count = 1 << room.bit_length() - 1
+        limit = max(thresholds.COMBINING_THREADS, thresholds.MAX_OWNER_THREADS // chunks)
+        thread_count = 1 << limit.bit_length() - 1
         return _map_chunks(loop, arrays, chunks, min(owner_count, thread_count), private, fresh)
     body: tuple[Stmt, ...] = (loop,)
     owner_loop = _build_owner_loop(body, targets, owner_count, fresh)
@@ -138,7 +138,7 @@ def _map_read_writes(
 def has_dependent_check(loop: For, written: Mapping[int, Node]) -> bool:
     """Whether a check in a loop reads what the loop writes: then only the owner can evaluate it."""
     return any(
-        isinstance(stmt, Check) and any(node.id in written for node in own_reads(stmt))
+        isinstance(stmt, Check) and any(node.id in written for node in direct_reads(stmt))
         for stmt in statements(loop.body)
     )
 
@@ -158,15 +158,19 @@ def _guard_accesses(
         names = {s for stmt in part for s in binds(stmt)}
         used = {s for stmt in statements(rest) for s in uses(stmt)}
         others = {n.id for n in writes(part)} - {node.id}
-        if names & used or others & (touched_nodes(rest) | {one.node.id for one in reads(test)}):
+        if names & used or others & (touched_nodes(rest) | {read.node.id for read in reads(test)}):
             return None
         return (*body[:lo], If(test, part), *body[hi:])
     if hi > lo + 1 or not isinstance(body[lo], For | If):
         return None
     branches = []
-    for one in bodies(body[lo]):
+    for nested in bodies(body[lo]):
         symbols = visible | set(binds(body[lo]))
-        branch = _guard_accesses(one, node, test, symbols) if node.id in touched_nodes(one) else one
+        branch = (
+            _guard_accesses(nested, node, test, symbols)
+            if node.id in touched_nodes(nested)
+            else nested
+        )
         if branch is None:
             return None
         branches.append(branch)
@@ -209,18 +213,18 @@ def _map_chunks(
     owner_loop = _build_owner_loop(
         nest_loops((chunk_loop,), body), frozenset(node.id for node in written), count, fresh
     )
-    by_id = {one.node.id: one for one in partials}
+    by_id = {partial.node.id: partial for partial in partials}
 
     def redirect(node: Node, index: tuple[Index, ...]) -> Element:
         return by_id[node.id].locate(chunk_symbol, index) if node.id in by_id else (node, index)
 
-    starts = tuple(one.initialize(chunk_symbol, owner_loop) for one in partials)
+    starts = tuple(partial.initialize(chunk_symbol, owner_loop) for partial in partials)
     outer = For(chunk_symbol, const(0), const(chunks), 1, ())
     kernel = tile_over_threads(
         [outer, owner_loop], (*starts, *remap_accesses(owner_loop.body, redirect)), fresh
     )
     return DeviceCode(
-        (kernel, *(one.combine() for one in partials)), dict.fromkeys(private, "private")
+        (kernel, *(partial.combine() for partial in partials)), dict.fromkeys(private, "private")
     )
 
 

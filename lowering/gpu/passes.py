@@ -88,8 +88,8 @@ def _find_first(program: Program) -> Program:
 def _rematerialize(program: Program, target: Target) -> Decided:
     """Return the program whose contractions recompute elements, and the arrays that went."""
     rewritten = rematerialize_elements(program, target, target.exact)
-    kept = {node.id for node in rewritten.locals}
-    gone = (node for node in program.locals if node.id not in kept)
+    remaining = {node.id for node in rewritten.locals}
+    gone = (node for node in program.locals if node.id not in remaining)
     decisions = tuple(Decision("virtual", Recomputed.IN_TILES, node) for node in gone)
     return Decided(rewritten, decisions)
 

@@ -46,7 +46,7 @@ from ..ir.indexing import Affine, Symbol, const, substitute, var
 from ..ir.loops import For, If, LastBlock, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, with_bodies
-from ..ir.walk import bodies, own_reads, own_writes, parts, statements, writes
+from ..ir.walk import bodies, direct_reads, direct_writes, parts, statements, writes
 from ..transform.remap import Element, remap_accesses
 from .barriers import has_jump
 from .cyclic_distribution import CyclicLoop, build_cyclic_loop, find_cyclic_loop
@@ -188,13 +188,13 @@ class _RowCache:
         if self.spaces.get(node.id, "device") not in ("device", "shared"):
             return None
         positions: list[Affine] = []
-        for one in index:
-            if isinstance(one, Dynamic) or loop.loop.symbol in one.symbols() - {symbol}:
+        for subscript in index:
+            if isinstance(subscript, Dynamic) or loop.loop.symbol in subscript.symbols() - {symbol}:
                 return None
-            if symbol in (one - var(symbol) * one.coefficient(symbol)).symbols():
+            if symbol in (subscript - var(symbol) * subscript.coefficient(symbol)).symbols():
                 return None
-            positions.append(substitute(one, {symbol: loop.at(var(self.iteration))}))
-        is_distinct = any(self.iteration in one.symbols() for one in positions)
+            positions.append(substitute(subscript, {symbol: loop.at(var(self.iteration))}))
+        is_distinct = any(self.iteration in subscript.symbols() for subscript in positions)
         return (node.id, tuple(positions), loop.dealing) if is_distinct else None
 
     def is_cacheable(self, row: _Row) -> bool:
@@ -215,7 +215,9 @@ class _RowCache:
         for row in sorted(rows, key=lambda row: -len(row.uses)):
             candidate = [*out, row]
             pressure = max(
-                sum(one.bytes for one in candidate if one.first <= at < one.last)
+                sum(
+                    resident.bytes for resident in candidate if resident.first <= at < resident.last
+                )
                 for at in range(row.first, row.last)
             )
             if pressure <= thresholds.MAX_CACHED_ROW_BYTES:
@@ -261,7 +263,9 @@ class _RowCache:
 
 def analyze_use(body: tuple[Stmt, ...], node: Node, index: tuple[Index, ...]) -> _Use:
     """Return how an iteration uses an element."""
-    is_single_element = all(at == index for one, at in array_accesses(body) if one == node)
+    is_single_element = all(
+        at == index for accessed, at in array_accesses(body) if accessed == node
+    )
     here = Access(node, index)
     is_read = any((read.node, read.index) == (node, index) for read in unconditional_reads(body))
     stored = [isinstance(stmt, Store) and stmt.access == here for stmt in body]
@@ -271,7 +275,7 @@ def analyze_use(body: tuple[Stmt, ...], node: Node, index: tuple[Index, ...]) ->
         index,
         count_uses(body)[node.id] if is_single_element else 0,
         is_read or is_written,
-        stored[first] and node not in own_reads(body[first]),
-        any(node in own_writes(stmt) for stmt in statements(body)),
+        stored[first] and node not in direct_reads(body[first]),
+        any(node in direct_writes(stmt) for stmt in statements(body)),
         is_written,
     )

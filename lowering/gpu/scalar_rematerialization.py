@@ -30,7 +30,7 @@ from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from ..ir.loops import For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import with_bodies
-from ..ir.walk import bodies, own_reads, own_writes, reads, statements
+from ..ir.walk import bodies, direct_reads, direct_writes, reads, statements
 
 CHEAP = frozenset("add sub mul neg abs max min lt le gt ge eq ne and or logical_not".split())
 """Operations of few instructions in every type."""
@@ -40,18 +40,18 @@ def find_cheap_scalars(body: Sequence[Stmt], temporaries: Iterable[Node]) -> Map
     """Return the definitions of the scalars to rematerialize, by node id, in program order."""
     stmts = statements(body)
     locals_ = {node.id for node in temporaries}
-    written = Counter(node.id for stmt in stmts for node in own_writes(stmt))
+    written = Counter(node.id for stmt in stmts for node in direct_writes(stmt))
     host_reads = {
         node.id for stmt in stmts if not isinstance(stmt, Store | Update)
-        for node in own_reads(stmt)
+        for node in direct_reads(stmt)
     }  # fmt: skip
     definitions: dict[int, Store] = {}
     for stmt in body:
         if not isinstance(stmt, Store) or stmt.access.node.rank:
             continue
         number = stmt.access.node.id
-        inputs = {node.id for node in own_reads(stmt)}
-        has_constant_inputs = all(not written[one] or one in definitions for one in inputs)
+        inputs = {node.id for node in direct_reads(stmt)}
+        has_constant_inputs = all(not written[source] or source in definitions for source in inputs)
         cost = _count_operations(stmt.value)
         if (
             number in locals_ - host_reads
@@ -104,6 +104,6 @@ def _select_needed(kernel: For, definitions: Mapping[int, Store]) -> list[Store]
     out: list[Store] = []
     for number, stmt in reversed([*definitions.items()]):
         if number in wanted:
-            wanted |= {node.id for node in own_reads(stmt)}
+            wanted |= {node.id for node in direct_reads(stmt)}
             out.insert(0, stmt)
     return out

@@ -132,14 +132,14 @@ class _BlockBuilder:
         out: list[Stmt] = []
         single: list[Stmt] = []
         for stmt in body:
-            for one, is_alone in self.build_statement(stmt):
+            for built, is_alone in self.build_statement(stmt):
                 if is_alone:
-                    single.append(one)
+                    single.append(built)
                     continue
-                if single and not isinstance(one, Comment):
+                if single and not isinstance(built, Comment):
                     out.append(self.run_on_one_thread(single))
                     single = []
-                out.append(one)
+                out.append(built)
         return (*out, *([self.run_on_one_thread(single)] if single else []))
 
     def run_on_one_thread(self, body: Sequence[Stmt]) -> Stmt:
@@ -275,8 +275,8 @@ def prefers_inner_loops(loop: For, facts: Facts) -> bool:
     ]  # fmt: skip
     if not inner:
         return False
-    outer_score = max(contiguity_score(inner, one.symbol) for one in loops)
-    return max(contiguity_score(one.body, one.symbol) for one in inner) > outer_score
+    outer_score = max(contiguity_score(inner, level.symbol) for level in loops)
+    return max(contiguity_score(level.body, level.symbol) for level in inner) > outer_score
 
 
 def is_thread_loop(loop: For, facts: Facts) -> bool:

@@ -169,7 +169,7 @@ def map_several_points(
         const(per_thread * thresholds.BLOCK_THREADS),
     )
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
-    kernel = nest_loops((*(replace(one, kind="block") for one in outer), block), threads)
+    kernel = nest_loops((*(replace(loop, kind="block") for loop in outer), block), threads)
     return DeviceCode(kernel, spaces | {node.id: "private" for node in copies})
 
 
@@ -181,8 +181,8 @@ def normalize_band(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...
             free[at], value = normalize(loop, fresh.symbol(loop.symbol.name))
             body, values = substitute_symbol(body, loop.symbol, value), {loop.symbol: value}
             free[at + 1 :] = [
-                replace(one, lo=substitute(one.lo, values), hi=substitute(one.hi, values))
-                for one in free[at + 1 :]
+                replace(level, lo=substitute(level.lo, values), hi=substitute(level.hi, values))
+                for level in free[at + 1 :]
             ]
     score = [contiguity_score(body, loop.symbol) for loop in free]
     best = max(range(len(free)), key=lambda at: (score[at], at))
@@ -216,7 +216,7 @@ def normalize_band(nest: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...
 def find_dependents(free: Sequence[For], at: int) -> list[int]:
     """Return the positions of the loops whose bounds depend on the variable of one of them."""
     symbol = free[at].symbol
-    return [n for n, one in enumerate(free) if symbol in one.lo.symbols() | one.hi.symbols()]
+    return [n for n, loop in enumerate(free) if symbol in loop.lo.symbols() | loop.hi.symbols()]
 
 
 def tile_over_threads(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:

@@ -200,11 +200,11 @@ def compare_with_itself(expr: Apply) -> Expr | None:
 
 def compare_with_bool(expr: Apply) -> Expr | None:
     """`b == True` is b, `b != True` is `not b`."""
-    for one, other in (expr.args, expr.args[::-1]):
-        if isinstance(other, Const) and other.dtype == dtypes.bool_:
-            if (expr.op.name == "eq") == bool(other.value):
-                return one
-            return Apply(OPS["logical_not"], (one,), dtypes.bool_)
+    for operand, constant in (expr.args, expr.args[::-1]):
+        if isinstance(constant, Const) and constant.dtype == dtypes.bool_:
+            if (expr.op.name == "eq") == bool(constant.value):
+                return operand
+            return Apply(OPS["logical_not"], (operand,), dtypes.bool_)
     return None
 
 
@@ -223,9 +223,9 @@ def negate_comparison(expr: Apply) -> Expr | None:
 def logical_constants(expr: Apply) -> Expr | None:
     """`x and True` is x, `x and False` is False; the reverse for `or`."""
     neutral = expr.op.name == "and"
-    for one, other in (expr.args, expr.args[::-1]):
-        if isinstance(other, Const):
-            return one if bool(other.value) == neutral else other
+    for operand, constant in (expr.args, expr.args[::-1]):
+        if isinstance(constant, Const):
+            return operand if bool(constant.value) == neutral else constant
     return None
 
 
@@ -235,12 +235,12 @@ def bits_of_constants(expr: Apply) -> Expr | None:
     full = True if dtype.kind == "b" else -1 if dtype.kind == "i" else (1 << dtype.bits) - 1
     if name == "bitxor" and expr.args[0] == expr.args[1]:
         return Const(False, dtype) if dtype.kind == "b" else _zero(expr)
-    for one, other in (expr.args, expr.args[::-1]):
-        if isinstance(other, Const):
-            if other.value == (full if name == "bitand" else 0):
-                return one
-            if name == "bitand" and other.value == 0:
-                return other
+    for operand, constant in (expr.args, expr.args[::-1]):
+        if isinstance(constant, Const):
+            if constant.value == (full if name == "bitand" else 0):
+                return operand
+            if name == "bitand" and constant.value == 0:
+                return constant
     return None
 
 

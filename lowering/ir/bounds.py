@@ -48,10 +48,10 @@ class Bounds:
         if step < 0:
             lo, last = last, lo
         interval = (self.least(lo), self.most(last))
-        known = Bounds(
+        facts = Bounds(
             {**self.intervals, loop.symbol: interval}, (*self.ranges, (loop.symbol, lo, last))
         )
-        return known._with_fact(last - lo) if lo.terms or last.terms else known
+        return facts._with_fact(last - lo) if lo.terms or last.terms else facts
 
     def where(self, test: Expr, holds: bool = True) -> Bounds:
         """Return the facts where a test holds (or does not): comparisons of positions."""
@@ -95,8 +95,10 @@ class Bounds:
             case Position(index):
                 return self.interval(index)
             case Select(test, yes, no):
-                one, two = self.where(test).value(yes), self.where(test, False).value(no)
-                return combine_bounds(min, one[0], two[0]), combine_bounds(max, one[1], two[1])
+                if_true, if_false = self.where(test).value(yes), self.where(test, False).value(no)
+                return combine_bounds(min, if_true[0], if_false[0]), combine_bounds(
+                    max, if_true[1], if_false[1]
+                )
             case Cast(inner, dtype) if inner.dtype.kind in "biu":
                 return _wrap_to_type(self.value(inner), dtype)
             case Apply(op, args, dtype) if all(arg.dtype.kind in "iu" for arg in args):
@@ -213,8 +215,8 @@ def as_index(expr: Expr) -> Affine | None:
 def difference(test: Expr) -> tuple[str, Affine] | None:
     """Return a comparison of positions as `0 op right - left`; None for all other tests."""
     match test:
-        case Apply(op, (one, two), _) if op.name in COMPARISONS:
-            left, right = as_index(one), as_index(two)
+        case Apply(op, (first, second), _) if op.name in COMPARISONS:
+            left, right = as_index(first), as_index(second)
             return None if left is None or right is None else (op.name, right - left)
         case _:
             return None
@@ -261,8 +263,8 @@ def _apply_operation(op: str, args: list[Interval]) -> Interval:
             return intervals.add_intervals(left, intervals.negate_interval(right))
         case "mul", (left, right):
             return intervals.multiply_intervals(left, right)
-        case "neg", (one,):
-            return intervals.negate_interval(one)
+        case "neg", (operand,):
+            return intervals.negate_interval(operand)
         case "mod", (left, right):
             return intervals.mod(left, right)
         case "floordiv", (left, right):

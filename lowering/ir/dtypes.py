@@ -104,10 +104,10 @@ def promote(left: DType, right: DType) -> DType:
     if left is right:
         return left
     if bfloat16 in (left, right):
-        other = right if left is bfloat16 else left
-        if other.kind in "biu":
+        operand = right if left is bfloat16 else left
+        if operand.kind in "biu":
             return bfloat16
-        return float32 if other is float16 else other
+        return float32 if operand is float16 else operand
     return BY_NAME[np.promote_types(left.name, right.name).name]
 
 

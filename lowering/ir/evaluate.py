@@ -106,11 +106,11 @@ class PythonWriter:
     def function(self, lines: Lines) -> Callable[[State], Any]:
         """Return the function whose body the lines are; it stores new arrays in the state."""
         names, nodes = [symbol_key(symbol) for symbol in self.symbols], list(self.nodes.values())
-        known, run = tuple(self.known), _compile_text("\n".join(self._function_text(lines)))
+        constants, run = tuple(self.known), _compile_text("\n".join(self._function_text(lines)))
 
         def call(state: State) -> Any:
             arrays = [_behind(node, state) for node in nodes]
-            return run(known, arrays, [state.numbers.get(name) for name in names], state)
+            return run(constants, arrays, [state.numbers.get(name) for name in names], state)
 
         return call
 
@@ -179,7 +179,7 @@ class PythonWriter:
                 convert = self.refer(conversion_function(value.dtype, dtype))
                 return f"{convert}({self.value(value, depth)})"
             case Select(test, yes, no):
-                holds, if_so, if_not = (self.value(one, depth) for one in (test, yes, no))
+                holds, if_so, if_not = (self.value(operand, depth) for operand in (test, yes, no))
                 return f"({if_so} if {holds} else {if_not})"
             case Reduce():
                 return self.part(self._reduce(expr))
@@ -207,9 +207,9 @@ class PythonWriter:
 
     def _over(self, ranges: Sequence[Range], each: Lines) -> Lines:
         outer, inner = ranges[:-_MAX_RANGES], ranges[-_MAX_RANGES:]
-        for one in reversed(inner):
-            lo, hi = self.number(one.lo), self.number(one.hi)
-            each = with_suite(f"for {self.symbol(one.symbol)} in range({lo}, {hi}):", each)
+        for range_ in reversed(inner):
+            lo, hi = self.number(range_.lo), self.number(range_.hi)
+            each = with_suite(f"for {self.symbol(range_.symbol)} in range({lo}, {hi}):", each)
         return (
             with_suite(f"for _ in {self.part(self._over(outer, ['yield']))}:", each)
             if outer
@@ -221,10 +221,10 @@ class PythonWriter:
         if not index:
             return f"{array}[()]"
         names, tests = [], []
-        for one, size in zip(index, sizes, strict=True):
-            text = self.index(one, depth)
-            names.append(text if _is_plain_symbol(one) else self.place())
-            at = text if _is_plain_symbol(one) else f"({names[-1]} := {text})"
+        for subscript, size in zip(index, sizes, strict=True):
+            text = self.index(subscript, depth)
+            names.append(text if _is_plain_symbol(subscript) else self.place())
+            at = text if _is_plain_symbol(subscript) else f"({names[-1]} := {text})"
             tests.append(f"(0 <= {at} < {size})")
         cell = ", ".join(names)
         outside = f"{array}[within({self.refer(node)}, {array}, ({cell},))]"
@@ -237,18 +237,18 @@ class PythonWriter:
         if not index:
             return [], "()"
         sizes = self.sizes(node)
-        names, found, moved = [], [], []
-        for one in index:
-            text = self.index(one)
-            names.append(text if _is_plain_symbol(one) else self.place())
-            moved.append("_" if _is_plain_symbol(one) else names[-1])
-            found += [] if _is_plain_symbol(one) else [f"{names[-1]} = {text}"]
+        names, setup, moved = [], [], []
+        for subscript in index:
+            text = self.index(subscript)
+            names.append(text if _is_plain_symbol(subscript) else self.place())
+            moved.append("_" if _is_plain_symbol(subscript) else names[-1])
+            setup += [] if _is_plain_symbol(subscript) else [f"{names[-1]} = {text}"]
         tests = " and ".join(f"0 <= {n} < {size}" for n, size in zip(names, sizes, strict=True))
         cell = ", ".join(names)
         outside = (
             f"[{', '.join(moved)}] = within({self.refer(node)}, {self.array(node)}, ({cell},))"
         )
-        return [*found, *with_suite(f"if not ({tests}):", [outside])], cell
+        return [*setup, *with_suite(f"if not ({tests}):", [outside])], cell
 
     def place(self) -> str:
         """Return a new name for a cell."""

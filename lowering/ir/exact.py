@@ -67,8 +67,10 @@ def simplify_index(index: Affine, bounds: Bounds) -> Affine:
         return index
     out = const(index.offset)
     for atom, k in index.terms:
-        one = Affine(((atom, 1),), 0) if isinstance(atom, Symbol) else _simplify_quasi(atom, bounds)
-        out = out + one * k
+        value = (
+            Affine(((atom, 1),), 0) if isinstance(atom, Symbol) else _simplify_quasi(atom, bounds)
+        )
+        out = out + value * k
     return out
 
 
@@ -201,8 +203,8 @@ def _affine_operation(name: str, args: list[Affine]) -> Affine | None:
             return left + right
         case "sub", [left, right]:
             return left - right
-        case "neg", [one]:
-            return -one
+        case "neg", [operand]:
+            return -operand
         case "mul", [left, right] if None in (left.constant, right.constant):
             return None if left.terms and right.terms else indexing.multiply(left, right)
         case "floordiv" | "mod", [left, Affine((), by)] if by > 0:
@@ -226,8 +228,8 @@ def _simplify_cast(expr: Cast) -> Expr | None:
         case Const():
             return fold_constants(expr)
         case Select(test, Const() as yes, Const() as no):
-            one, two = fold_constants(Cast(yes, out)), fold_constants(Cast(no, out))
-            return None if one is None or two is None else Select(test, one, two)
+            if_true, if_false = fold_constants(Cast(yes, out)), fold_constants(Cast(no, out))
+            return None if if_true is None or if_false is None else Select(test, if_true, if_false)
         case Cast(inner, middle) if _is_lossless(inner.dtype, middle) and _is_direct(
             inner.dtype, out
         ):

@@ -169,8 +169,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def _subscripts(index: tuple[Index, ...]) -> tuple[Expr, ...]:
     """The values of dynamic subscripts; there are seldom any."""
-    for one in index:
-        if type(one) is not Affine:
+    for subscript in index:
+        if type(subscript) is not Affine:
             return tuple([i.value for i in index if isinstance(i, Dynamic)])
     return ()
 
@@ -189,7 +189,7 @@ def walk(expr: Expr) -> list[Expr]:
 
 def reads(expr: Expr) -> list[Read]:
     """Return every read in an expression, including those in subscripts, parents first."""
-    return [one for one in walk(expr) if isinstance(one, Read)]
+    return [part for part in walk(expr) if isinstance(part, Read)]
 
 
 def rebuild(

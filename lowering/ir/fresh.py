@@ -96,12 +96,12 @@ def fresh_for(program: Program) -> Fresh:
 def _highest_serial(stmt: Stmt) -> int:
     """Return the highest serial of a symbol bound in a statement, -1 where none is; memoized."""
     try:
-        known: int = stmt.serial
+        memo: int = stmt.serial
     except AttributeError:
-        serials = [_highest_serial(one) for body in walk.bodies(stmt) for one in body]
+        serials = [_highest_serial(nested) for body in walk.bodies(stmt) for nested in body]
         serials += [symbol.serial for symbol in walk.binds(stmt)]
-        known = memoize(stmt, "serial", max(serials, default=-1))
-    return known
+        memo = memoize(stmt, "serial", max(serials, default=-1))
+    return memo
 
 
 def label_of(expr: Expr) -> str:

@@ -245,29 +245,31 @@ def recombine_quotients(index: Affine) -> Affine:
     for atom, factor in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mod" and atom.right.constant is not None:
             number = atom.right.constant
-            for other, coefficient in index.terms:  # `2*v % 3` is kept as `-v % 3`
+            for partner, coefficient in index.terms:  # `2*v % 3` is kept as `-v % 3`
                 if (
-                    isinstance(other, Quasi)
-                    and (other.op, other.right, coefficient)
+                    isinstance(partner, Quasi)
+                    and (partner.op, partner.right, coefficient)
                     == ("floordiv", atom.right, factor * number)
-                    and _is_multiple(other.left - atom.left, number)
+                    and _is_multiple(partner.left - atom.left, number)
                 ):
-                    rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
-                    return recombine_quotients(rest + other.left * factor)
+                    rest = index - _scaled_atom(atom, factor) - _scaled_atom(partner, coefficient)
+                    return recombine_quotients(rest + partner.left * factor)
             whole = floordiv(atom.left, atom.right)
             wanted = whole * (factor * atom.right.constant)
             coefficients = dict(index.terms)
             if wanted.terms and all(coefficients.get(a) == k for a, k in wanted.terms):
                 rest = index - wanted - _scaled_atom(atom, factor)
                 return recombine_quotients(rest + atom.left * factor)
-            for other, coefficient in index.terms:
+            for partner, coefficient in index.terms:
                 if (
-                    isinstance(other, Quasi)
-                    and other.op == "mod"
+                    isinstance(partner, Quasi)
+                    and partner.op == "mod"
                     and coefficient == factor * number
                 ):
-                    if (count := other.right.constant) is not None and other.left == whole:
-                        rest = index - _scaled_atom(atom, factor) - _scaled_atom(other, coefficient)
+                    if (count := partner.right.constant) is not None and partner.left == whole:
+                        rest = (
+                            index - _scaled_atom(atom, factor) - _scaled_atom(partner, coefficient)
+                        )
                         return recombine_quotients(
                             rest + mod(atom.left, const(number * count)) * factor
                         )
@@ -315,8 +317,8 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
             totals[atom] = totals.get(atom, 0) + factor
             continue
         offset += value.offset * factor
-        for one, k in value.terms:
-            totals[one] = totals.get(one, 0) + k * factor
+        for inner, k in value.terms:
+            totals[inner] = totals.get(inner, 0) + k * factor
     return from_terms(totals, offset)
 
 
@@ -383,10 +385,10 @@ QUASI_BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
 }  # fmt: skip
 
 
-def _add_scaled(one: Affine, other: Affine, factor: int) -> Affine:
+def _add_scaled(first: Affine, second: Affine, factor: int) -> Affine:
     """Return the first expression plus a multiple of the second: a merge of their ordered terms."""
     terms: list[tuple[Atom, int]] = []
-    left, right, at = one.terms, other.terms, 0
+    left, right, at = first.terms, second.terms, 0
     for atom, k in right:
         k *= factor
         while at < len(left):
@@ -402,16 +404,16 @@ def _add_scaled(one: Affine, other: Affine, factor: int) -> Affine:
         if k:
             terms.append((atom, k))
     terms += left[at:]
-    offset = one.offset + other.offset * factor
+    offset = first.offset + second.offset * factor
     return Affine(tuple(terms), offset) if terms else const(offset)
 
 
-def _is_ordered_after(atom: Atom, other: Atom) -> bool:
+def _is_ordered_after(atom: Atom, second: Atom) -> bool:
     """Whether the first of two different atoms is ordered after the second."""
     if isinstance(atom, Symbol):
-        own = atom.serial, atom.name
-        return isinstance(other, Symbol) and own > (other.serial, other.name)
-    return isinstance(other, Symbol) or _show_quasi(atom, repr) > _show_quasi(other, repr)
+        key = atom.serial, atom.name
+        return isinstance(second, Symbol) and key > (second.serial, second.name)
+    return isinstance(second, Symbol) or _show_quasi(atom, repr) > _show_quasi(second, repr)
 
 
 def from_terms(totals: Mapping[Atom, int], offset: int) -> Affine:

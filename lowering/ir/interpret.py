@@ -132,7 +132,7 @@ def _body(
 ) -> Lines:
     """Return the Python of statements at this depth in one function, `loop`: inside a loop of
     it."""
-    return [line for one in statements for line in _statement(writer, one, depth, loop)]
+    return [line for statement in statements for line in _statement(writer, statement, depth, loop)]
 
 
 def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: bool) -> Lines:
@@ -141,10 +141,10 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
             if depth == MAX_STATEMENT_DEPTH:
                 return [writer.part(_statement(writer, statement, 0, False))]
             return _loop(writer, statement, depth)
-        case assignments.Branch(test, then, other) | loops.If(test, then, other):
+        case assignments.Branch(test, then, orelse) | loops.If(test, then, orelse):
             if depth == MAX_STATEMENT_DEPTH:
                 return _outlined_branch(writer, statement, loop)
-            sides = (_body(writer, side, depth + 1, loop) for side in (then, other))
+            sides = (_body(writer, side, depth + 1, loop) for side in (then, orelse))
             return _branch(writer.value(test), *sides)
         case assignments.Block(_, body) | loops.LastBlock(body):
             return _body(writer, body, depth, loop)
@@ -160,8 +160,8 @@ def _statement(writer: PythonWriter, statement: AnyStatement, depth: int, loop: 
             return writer.points(statement.over, _check(writer, statement))
         case loops.Check():
             return _check(writer, statement)
-        case assignments.Print(pieces):
-            values = "".join(f"{writer.value(p)}, " for p in pieces if not isinstance(p, str))
+        case assignments.Print(items):
+            values = "".join(f"{writer.value(p)}, " for p in items if not isinstance(p, str))
             return [f"state.show({writer.refer(statement.text)}(({values})))"]
         case assignments.Break():
             return ["break" if loop else "return 'break'"]
@@ -190,18 +190,18 @@ def _loop(
 ) -> Lines:
     body = _body(writer, loop.body, depth + 1, True)
     if isinstance(loop, assignments.For | loops.For):
-        rounds = ", ".join([*map(writer.number, (loop.lo, loop.hi)), writer.refer(loop.step)])
-        return with_suite(f"for {writer.symbol(loop.symbol)} in range({rounds}):", body)
+        range_args = ", ".join([*map(writer.number, (loop.lo, loop.hi)), writer.refer(loop.step)])
+        return with_suite(f"for {writer.symbol(loop.symbol)} in range({range_args}):", body)
     before = _body(writer, loop.prelude, depth + 1, True)
     leave = with_suite(f"if not {writer.value(loop.test)}:", ["break"])
     return with_suite("while True:", [*before, *leave, *body])
 
 
-def _branch(test: str, then: Lines, other: Lines) -> Lines:
+def _branch(test: str, then: Lines, orelse: Lines) -> Lines:
     """Return an `if` statement; a lone `if` in its `else` becomes `elif`, without more nesting."""
-    if other and other[0].startswith("if ") and all(line[0] == " " for line in other[1:]):
-        return [*with_suite(f"if {test}:", then), f"el{other[0]}", *other[1:]]
-    return [*with_suite(f"if {test}:", then), *(with_suite("else:", other) if other else ())]
+    if orelse and orelse[0].startswith("if ") and all(line[0] == " " for line in orelse[1:]):
+        return [*with_suite(f"if {test}:", then), f"el{orelse[0]}", *orelse[1:]]
+    return [*with_suite(f"if {test}:", then), *(with_suite("else:", orelse) if orelse else ())]
 
 
 def _outlined_branch(writer: PythonWriter, branch: AnyStatement, loop: bool) -> Lines:
@@ -225,10 +225,10 @@ def _update(
     if pair is None:
         meaning = writer.refer(scalar_function(op, access.node.dtype))
         return [*lines, f"{array}[{cell}] = {meaning}({array}[{cell}], {new})"]
-    found, at = _cell(writer, pair.access)
+    setup, at = _cell(writer, pair.access)
     here = f"value, here = {new}, {writer.number(pair.position)}"
     positions = writer.array(pair.access.node)
-    return [*lines, *found, here, *_keep_better(writer, op, (array, cell), (positions, at))]
+    return [*lines, *setup, here, *_keep_better(writer, op, (array, cell), (positions, at))]
 
 
 def _vector(writer: PythonWriter, statement: CopyVector | StoreVector) -> Lines:
@@ -272,11 +272,11 @@ def _assign(writer: PythonWriter, assign: Assign) -> Lines:
     value, op, pair = writer.value(assign.value), assign.op, assign.pair
     start: Lines = []
     if op is not None and pair is not None:
-        positions, (found, at) = writer.array(pair.access.node), _tuple(writer, pair.access)
+        positions, (setup, at) = writer.array(pair.access.node), _tuple(writer, pair.access)
         if assign.initialize:
-            start = [*found, f"later.append((True, None, None, {at}, -1))"]
+            start = [*setup, f"later.append((True, None, None, {at}, -1))"]
         here = writer.number(pair.position)
-        each = [*lines, *found, f"later.append((False, {cell}, {value}, {at}, {here}))"]
+        each = [*lines, *setup, f"later.append((False, {cell}, {value}, {at}, {here}))"]
         better = _keep_better(writer, op, (array, "cell"), (positions, "at"))
         writes = with_suite("for first, cell, value, at, here in later:", [
             *with_suite("if first:", [f"{positions}[at] = here"]), *with_suite("else:", better)

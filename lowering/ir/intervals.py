@@ -20,9 +20,9 @@ def add_intervals(left: Interval, right: Interval) -> Interval:
     return low, None if left[1] is None or right[1] is None else left[1] + right[1]
 
 
-def negate_interval(one: Interval) -> Interval:
+def negate_interval(interval: Interval) -> Interval:
     """Return the interval of negated values."""
-    low, high = one
+    low, high = interval
     return None if high is None else -high, None if low is None else -low
 
 
@@ -86,18 +86,18 @@ def multiply_intervals(left: Interval, right: Interval) -> Interval:
     return min(ends), max(ends)
 
 
-def tighter_lower(one: int | None, two: int | None) -> int | None:
+def tighter_lower(left: int | None, right: int | None) -> int | None:
     """Return the tighter of two lower bounds."""
-    return two if one is None else one if two is None else max(one, two)
+    return right if left is None else left if right is None else max(left, right)
 
 
-def tighter_upper(one: int | None, two: int | None) -> int | None:
+def tighter_upper(left: int | None, right: int | None) -> int | None:
     """Return the tighter of two upper bounds."""
-    return two if one is None else one if two is None else min(one, two)
+    return right if left is None else left if right is None else min(left, right)
 
 
 def combine_bounds(
-    choose: Callable[[int, int], int], one: int | None, two: int | None
+    choose: Callable[[int, int], int], left: int | None, right: int | None
 ) -> int | None:
     """Return a bound that needs both operands to be bounded."""
-    return None if one is None or two is None else choose(one, two)
+    return None if left is None or right is None else choose(left, right)

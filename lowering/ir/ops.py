@@ -59,8 +59,8 @@ def _relu(x: Any) -> Any:
 
 
 def _sat01(x: Any) -> Any:
-    one = type(x)(1)
-    return one if x > 1 else x if x > 0 else type(x)(0)
+    unit = type(x)(1)
+    return unit if x > 1 else x if x > 0 else type(x)(0)
 
 
 def _relu_gate(gate: Any, x: Any) -> Any:
@@ -104,8 +104,8 @@ def _fma_in_doubles(a: Any, b: Any, c: Any) -> Any:
     residual = (product - (near - addend_part)) + (addend - addend_part)
     if residual and not math.isnan(residual):
         rounded = float(np.float32(near))
-        other = 2 * near - rounded
-        if rounded != near and float(np.float32(other)) == other:  # halfway between two
+        opposite = 2 * near - rounded
+        if rounded != near and float(np.float32(opposite)) == opposite:  # halfway between two
             near = math.nextafter(near, math.copysign(math.inf, residual))
     return np.float32(near)
 

@@ -116,10 +116,12 @@ def _body(statements: Sequence[AnyStatement], scope: Scope, depth: int) -> list[
     inner = scope.inner()
     lines: list[Line] = []
     for at, statement in enumerate(statements):
-        spans = (getattr(one, "span", NOWHERE) for one in statements[at:])
-        span = next((one for one in spans if one is not NOWHERE), NOWHERE)
-        own_lines = _statement(statement, inner, depth)
-        lines += (line if line.span is not NOWHERE else Line(line.text, span) for line in own_lines)
+        spans = (getattr(following, "span", NOWHERE) for following in statements[at:])
+        span = next((candidate for candidate in spans if candidate is not NOWHERE), NOWHERE)
+        statement_lines = _statement(statement, inner, depth)
+        lines += (
+            line if line.span is not NOWHERE else Line(line.text, span) for line in statement_lines
+        )
     return lines or _wrap_lines("pass", depth)
 
 
@@ -130,14 +132,14 @@ def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[Line]:
             return _for(statement, scope, depth)
         case assignments.While() | loops.While():
             return _while(statement, scope, depth)
-        case assignments.Branch(test, then, other) | loops.If(test, then, other):
-            return _branch("if", test, then, other, scope, depth)
+        case assignments.Branch(test, then, orelse) | loops.If(test, then, orelse):
+            return _branch("if", test, then, orelse, scope, depth)
         case assignments.Block(comment, body):
             return _wrap_lines(f"with comment({comment!r}):", depth) + _body(body, scope, depth + 1)
         case loops.LastBlock(body):
             return _wrap_lines("last block:", depth) + _body(body, scope, depth + 1)
         case loops.Comment(text):
-            return [line for one in text.splitlines() for line in _wrap_lines(one, depth, "# ")]
+            return [line for row in text.splitlines() for line in _wrap_lines(row, depth, "# ")]
         case _:
             return _wrap_lines(_simple(statement, scope), depth)
 
@@ -176,8 +178,8 @@ def _simple(
             return f"check {_check(test, fault, values, inner)}{domain}"
         case loops.Check(test, fault, values):
             return f"check {_check(test, fault, values, scope)}"
-        case assignments.Print(pieces):
-            texts = [repr(p) if isinstance(p, str) else expr_text(p, scope) for p in pieces]
+        case assignments.Print(items):
+            texts = [repr(p) if isinstance(p, str) else expr_text(p, scope) for p in items]
             return f"print({', '.join(texts)})"
         case assignments.Break():
             return "break"
@@ -307,18 +309,18 @@ def _branch(
     word: str,
     test: Expr,
     then: Sequence[AnyStatement],
-    other: Sequence[AnyStatement],
+    orelse: Sequence[AnyStatement],
     scope: Scope,
     depth: int,
 ) -> list[Line]:
     lines = _wrap_lines(f"{word} {expr_text(test, scope)}:", depth) + _body(then, scope, depth + 1)
-    match other:
+    match orelse:
         case ():
             return lines
         case (assignments.Branch(again, yes, no) | loops.If(again, yes, no),):
             return lines + _branch("elif", again, yes, no, scope, depth)
         case _:
-            return lines + _wrap_lines("else:", depth) + _body(other, scope, depth + 1)
+            return lines + _wrap_lines("else:", depth) + _body(orelse, scope, depth + 1)
 
 
 def _wrap_lines(text: str, depth: int, lead: str = "") -> list[Line]:

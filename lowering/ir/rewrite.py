@@ -20,7 +20,7 @@ from .indexing import Affine, Range, Symbol
 from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
 from .loops import AnyStatement, Kernel, Program, Stmt
 from .node import Node
-from .walk import BODIES, Body, bodies, own_reads, own_writes
+from .walk import BODIES, Body, bodies, direct_reads, direct_writes
 
 S = TypeVar("S", bound=AnyStatement)
 T = TypeVar("T")
@@ -103,11 +103,11 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             if place is not access or value is not new.value:
                 new = loops.Store(place, value, span)
         case loops.Update(access, op, value, pair, span, terms, atomic):
-            place, value, other = _access(access, by), by.expr(value), _pair(pair, by)
-            at = tuple([by.index(one) for one in terms])
-            stays = place is access and value is new.value and other is pair
+            place, value, new_pair = _access(access, by), by.expr(value), _pair(pair, by)
+            at = tuple([by.index(term) for term in terms])
+            stays = place is access and value is new.value and new_pair is pair
             if not stays or not all(map(is_, at, terms)):
-                new = loops.Update(place, op, value, other, span, at, atomic)
+                new = loops.Update(place, op, value, new_pair, span, at, atomic)
         case loops.For(symbol, lo, hi, step, body, kind, span, counts):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
             if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:
@@ -142,8 +142,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case loops.Check():
             new = replace(new, test=by.expr(new.test), values=tuple(map(by.expr, new.values)))
         case assignments.Print():
-            pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
-            new = replace(new, pieces=tuple(pieces))
+            items = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
+            new = replace(new, pieces=tuple(items))
         case assignments.Block() | assignments.Break() | assignments.Continue():
             pass
         case _:
@@ -218,7 +218,7 @@ def rename(
         return rewrite(body, by)
 
     def change(statement: S) -> tuple[S]:
-        touched = any(n.id in nodes for n in (*own_reads(statement), *own_writes(statement)))
+        touched = any(n.id in nodes for n in (*direct_reads(statement), *direct_writes(statement)))
         return (rebuild_statement(statement, by) if touched else statement,)
 
     return map_statements(body, change)

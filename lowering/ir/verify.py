@@ -26,10 +26,10 @@ from .walk import (
     Body,
     binds,
     bodies,
+    direct_reads,
+    direct_writes,
     free_symbols,
     inside,
-    own_reads,
-    own_writes,
     parallel_loops,
     statements,
     uses,
@@ -109,8 +109,8 @@ def _unverified(fine: Verified, body: Iterable[AnyStatement]) -> list[AnyStateme
     for statement in body:
         if id(statement) not in fine:
             result.append(statement)
-            for one in bodies(statement):
-                result += _unverified(fine, one)
+            for nested in bodies(statement):
+                result += _unverified(fine, nested)
     return result
 
 
@@ -124,9 +124,9 @@ def _verify(unit: Unit, built: bool = True) -> None:
         view = verify_local.StatementView.at(statement)
         problems += [
             _problem(unit, name, statement, detail)
-            for name, of_one in LOCAL.items()
-            if built or of_one is not verify_local.no_reduce
-            for detail in of_one(view)
+            for name, rule in LOCAL.items()
+            if built or rule is not verify_local.no_reduce
+            for detail in rule(view)
         ]
     if problems:
         raise CdInternalError(*problems)
@@ -155,9 +155,9 @@ class _Scope(NamedTuple):
     free: frozenset[Symbol]
     bound: frozenset[Symbol]
 
-    def fits(self, known: frozenset[Symbol]) -> bool:
+    def fits(self, visible: frozenset[Symbol]) -> bool:
         """Whether valid statements stay valid where these symbols are bound."""
-        return self.free <= known and self.bound.isdisjoint(known)
+        return self.free <= visible and self.bound.isdisjoint(visible)
 
 
 def _scope(statement: AnyStatement) -> _Scope:
@@ -165,17 +165,17 @@ def _scope(statement: AnyStatement) -> _Scope:
     try:
         memo: _Scope = statement.scope
     except AttributeError:
-        own = frozenset(binds(statement))
-        free, bound = set(uses(statement)), set(own)
+        direct = frozenset(binds(statement))
+        free, bound = set(uses(statement)), set(direct)
         match statement:
             case assignments.While() | loops.While():
                 lists = [(*statement.prelude, *statement.body)]
                 free -= _let_symbols(statement.prelude)
             case _:
                 lists = [*bodies(statement)]
-        for one in lists:
-            inner = own
-            for inside in one:
+        for nested in lists:
+            inner = direct
+            for inside in nested:
                 scope = _scope(inside)
                 free |= scope.free - inner
                 bound |= scope.bound
@@ -185,37 +185,39 @@ def _scope(statement: AnyStatement) -> _Scope:
 
 
 def _let_symbols(body: Body) -> frozenset[Symbol]:
-    return frozenset([one.symbol for one in body if isinstance(one, assignments.Let)])
+    return frozenset(
+        [statement.symbol for statement in body if isinstance(statement, assignments.Let)]
+    )
 
 
-def find_unbound(body: Body, known: frozenset[Symbol], fine: Verified) -> Problems:
+def find_unbound(body: Body, visible: frozenset[Symbol], fine: Verified) -> Problems:
     """Yield statements that use a symbol where it is not bound, or bind it again, with a message.
 
-    `known` are those bound around the body; statements in `fine` were verified before.
+    `visible` are those bound around the body; statements in `fine` were verified before.
     """
     for statement in body:
-        if id(statement) in fine and _scope(statement).fits(known):
-            known |= _let_symbols((statement,))
+        if id(statement) in fine and _scope(statement).fits(visible):
+            visible |= _let_symbols((statement,))
             continue
         match statement:
             case assignments.While() | loops.While():
-                yield from find_unbound(statement.prelude, known, fine)
+                yield from find_unbound(statement.prelude, visible, fine)
                 # the test sees the prelude's bindings
-                inner = known | _let_symbols(statement.prelude)
+                inner = visible | _let_symbols(statement.prelude)
                 yield from _unbound_uses(statement, free_symbols(statement.test) - inner)
                 yield from find_unbound(statement.body, inner, fine)
                 continue
             case _:
-                if not uses(statement) <= known:
-                    yield from _unbound_uses(statement, uses(statement) - known)
+                if not uses(statement) <= visible:
+                    yield from _unbound_uses(statement, uses(statement) - visible)
         bound = binds(statement)
         for symbol in bound:
-            if symbol in known:
+            if symbol in visible:
                 yield statement, f"symbol {symbol.name} is bound again in its own scope"
         if isinstance(statement, assignments.Let):
-            known |= {statement.symbol}
-        for one in bodies(statement):
-            yield from find_unbound(one, known.union(bound) if bound else known, fine)
+            visible |= {statement.symbol}
+        for nested in bodies(statement):
+            yield from find_unbound(nested, visible.union(bound) if bound else visible, fine)
 
 
 def _unbound_uses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Problems:
@@ -230,15 +232,17 @@ def nodes_are_declared(unit: Unit) -> Problems:
         yield Block("declarations", ()), "two nodes have the same id"
     for statement in unit.new if unit.grown else statements(unit.body):
         wrong = [
-            n for n in _own_nodes(statement) if (one := declared.get(n.id)) is not n and one != n
+            n
+            for n in _direct_nodes(statement)
+            if (declaration := declared.get(n.id)) is not n and declaration != n
         ]
         for node in dict.fromkeys(wrong):
             yield statement, f"node {node} is not declared, or declared differently"
 
 
-def _own_nodes(statement: AnyStatement) -> tuple[Node, ...]:
+def _direct_nodes(statement: AnyStatement) -> tuple[Node, ...]:
     """The nodes that a statement reads or writes itself."""
-    return own_reads(statement) + own_writes(statement)
+    return direct_reads(statement) + direct_writes(statement)
 
 
 def written_nodes_are_writable(unit: Unit) -> Problems:
@@ -247,7 +251,7 @@ def written_nodes_are_writable(unit: Unit) -> Problems:
     for statement in unit.new:
         if isinstance(statement, assignments.Permute):
             continue  # permutes arrays, and writes into none
-        for node in dict.fromkeys([n for n in own_writes(statement) if n.id in fixed]):
+        for node in dict.fromkeys([n for n in direct_writes(statement) if n.id in fixed]):
             yield statement, f"parameter {node} is written but not declared as written"
 
 
@@ -264,8 +268,8 @@ def _jumps(body: Body) -> Problems:
             case assignments.For() | loops.For() | assignments.While() | loops.While():
                 continue
             case _:
-                for one in bodies(statement):
-                    yield from _jumps(one)
+                for nested in bodies(statement):
+                    yield from _jumps(nested)
 
 
 def allocations_come_first(unit: Unit) -> Problems:
@@ -330,7 +334,7 @@ def _has_iteration(loop: assignments.For | loops.For) -> bool:
     """Whether a loop surely completes an iteration."""
     jumps = (assignments.Break, assignments.Continue)
     size = (loop.hi - loop.lo).constant or 0
-    return size * loop.step > 0 and not any(isinstance(one, jumps) for one in inside(loop))
+    return size * loop.step > 0 and not any(isinstance(nested, jumps) for nested in inside(loop))
 
 
 def _accessed_nodes(statement: AnyStatement) -> tuple[Node, ...]:
@@ -338,7 +342,7 @@ def _accessed_nodes(statement: AnyStatement) -> tuple[Node, ...]:
     if isinstance(statement, assignments.Alloc | assignments.While | loops.While):
         test = getattr(statement, "test", None)
         return () if test is None else verify_local.nodes_in(test)
-    return _own_nodes(statement)
+    return _direct_nodes(statement)
 
 
 def parallel_loops_do_not_nest(unit: Unit) -> Problems:
@@ -368,7 +372,7 @@ def products_are_awaited(unit: Unit) -> Problems:
             case AwaitProducts(node):
                 pending.discard(node.id)
             case _:
-                for node in own_reads(statement) if pending else ():
+                for node in direct_reads(statement) if pending else ():
                     if node.id in pending:
                         yield statement, f"the products that are added to {node} may not be there"
 

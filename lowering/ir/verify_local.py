@@ -134,8 +134,8 @@ def selects_agree(look: StatementView) -> Messages:
 def tests_are_bool(look: StatementView) -> Messages:
     """Tests of branches, loops and checks, and predicates of domains, are bool."""
     statement = look.statement
-    pieces = parts(statement)
-    tests = [d.where for d in pieces.domains if d.where is not None]
+    fields = parts(statement)
+    tests = [d.where for d in fields.domains if d.where is not None]
     tests += [e.domain.where for e in look.exprs if isinstance(e, Reduce) and e.domain.where]
     match statement:
         case (
@@ -152,9 +152,9 @@ def indices_are_integers(look: StatementView) -> Messages:
     """Data-dependent subscripts and values of `Let` are int64."""
     statement = look.statement
     for node, index in look.accesses:
-        for one in index:
-            if isinstance(one, Dynamic) and one.value.dtype != dtypes.int64:
-                yield f"an index of {node} is {one.value.dtype}"
+        for subscript in index:
+            if isinstance(subscript, Dynamic) and subscript.value.dtype != dtypes.int64:
+                yield f"an index of {node} is {subscript.value.dtype}"
     if isinstance(statement, assignments.Let) and statement.value.dtype != dtypes.int64:
         yield f"{statement.symbol.name} is {statement.value.dtype}"
 

@@ -61,7 +61,7 @@ def inside(statement: S) -> tuple[S, ...]:
     try:
         memo: tuple[S, ...] = statement.inside
     except AttributeError:
-        inner = [one for body in bodies(statement) for one in statements(body)]
+        inner = [nested for body in bodies(statement) for nested in statements(body)]
         memo = memoize(statement, "inside", tuple(inner))
     return memo
 
@@ -105,8 +105,8 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts(values=(test, *values), domains=(over,))
         case loops.Check(test, _, values):
             return Parts(values=(test, *values))
-        case assignments.Print(pieces):
-            return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
+        case assignments.Print(items):
+            return Parts(values=tuple(p for p in items if not isinstance(p, str)))
         case assignments.Block() | assignments.Permute():
             return Parts()
         case assignments.Break() | assignments.Continue():
@@ -123,7 +123,7 @@ def parts(statement: AnyStatement) -> Parts:
             assert_never(statement)
 
 
-class OwnEffects(NamedTuple):
+class DirectEffects(NamedTuple):
     """What a statement itself evaluates, reads and writes, without nested statements."""
 
     expressions: tuple[Expr, ...] = ()
@@ -138,23 +138,23 @@ class OwnEffects(NamedTuple):
     """Whether some reads are conditional: whether the expressions have a select."""
 
 
-def own_effects(statement: AnyStatement) -> OwnEffects:
+def direct_effects(statement: AnyStatement) -> DirectEffects:
     """Return what a statement itself evaluates, reads and writes; memoized."""
     try:
-        memo: OwnEffects = statement.own
+        memo: DirectEffects = statement.own
     except AttributeError:
         memo = memoize(statement, "own", _own(statement))
     return memo
 
 
-def _own(statement: AnyStatement) -> OwnEffects:
+def _own(statement: AnyStatement) -> DirectEffects:
     if isinstance(statement, assignments.For | loops.For | loops.Comment):
         return _NOTHING
     expressions_ = _expressions_of(statement)
-    pieces = [one for expr in expressions_ for one in expressions.walk(expr)]
-    found = tuple([one for one in pieces if isinstance(one, Read)])
-    nodes = tuple([read.node for read in found])
-    has_select = Select in map(type, pieces)
+    subexpressions = [part for expr in expressions_ for part in expressions.walk(expr)]
+    read_exprs = tuple([part for part in subexpressions if isinstance(part, Read)])
+    nodes = tuple([read.node for read in read_exprs])
+    has_select = Select in map(type, subexpressions)
     written: tuple[Node, ...] = ()
     match statement:
         case loops.Store(access) | CopyVector(access) | StoreVector(access):
@@ -172,10 +172,10 @@ def _own(statement: AnyStatement) -> OwnEffects:
             written = (node,)
         case _:
             pass
-    return OwnEffects(expressions_, found, nodes, written, has_select)
+    return DirectEffects(expressions_, read_exprs, nodes, written, has_select)
 
 
-_NOTHING = OwnEffects()
+_NOTHING = DirectEffects()
 
 
 def _uses_target(statement: Assign) -> bool:
@@ -183,48 +183,48 @@ def _uses_target(statement: Assign) -> bool:
 
 
 def _expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
-    found = parts(statement)
-    if not found.domains and all(isinstance(i, Affine) for a in found.targets for i in a.index):
-        return found.values
-    predicates = tuple(d.where for d in found.domains if d.where is not None)
+    fields = parts(statement)
+    if not fields.domains and all(isinstance(i, Affine) for a in fields.targets for i in a.index):
+        return fields.values
+    predicates = tuple(d.where for d in fields.domains if d.where is not None)
     subscripts = tuple(
-        i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)
+        i.value for access in fields.targets for i in access.index if isinstance(i, Dynamic)
     )
-    return predicates + subscripts + found.values
+    return predicates + subscripts + fields.values
 
 
 def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     """Return the outermost expressions of one statement: predicates, subscripts, values."""
-    return own_effects(statement).expressions
+    return direct_effects(statement).expressions
 
 
-def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
+def direct_reads(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself reads, without nested statements."""
     try:
         reads_: tuple[Node, ...] = statement.own.reads
     except AttributeError:
-        reads_ = own_effects(statement).reads
+        reads_ = direct_effects(statement).reads
     return reads_
 
 
-def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
+def direct_writes(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself writes, without nested statements."""
     try:
         writes_: tuple[Node, ...] = statement.own.writes
     except AttributeError:
-        writes_ = own_effects(statement).writes
+        writes_ = direct_effects(statement).writes
     return writes_
 
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are read, in order of first use; targets whose old value is used are
     read."""
-    return tuple(dict.fromkeys([node for s in statements(body) for node in own_reads(s)]))
+    return tuple(dict.fromkeys([node for s in statements(body) for node in direct_reads(s)]))
 
 
 def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are written, allocated or permuted, in order of first use."""
-    return tuple(dict.fromkeys([node for s in statements(body) for node in own_writes(s)]))
+    return tuple(dict.fromkeys([node for s in statements(body) for node in direct_writes(s)]))
 
 
 def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
@@ -276,11 +276,11 @@ def uses(statement: AnyStatement) -> frozenset[Symbol]:
 
 
 def _uses(statement: AnyStatement) -> frozenset[Symbol]:
-    found = parts(statement)
-    targets = _union([_subscript_symbols(access.index) for access in found.targets])
-    values = _NO_SYMBOLS.union(*map(free_symbols, found.values))
-    if found.indices:
-        values |= _union([i.symbols() for i in found.indices])
+    fields = parts(statement)
+    targets = _union([_subscript_symbols(access.index) for access in fields.targets])
+    values = _NO_SYMBOLS.union(*map(free_symbols, fields.values))
+    if fields.indices:
+        values |= _union([i.symbols() for i in fields.indices])
     match statement:
         case Assign():
             outer, free = _domain_symbols(statement.free, frozenset())

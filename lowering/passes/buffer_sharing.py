@@ -66,9 +66,9 @@ class Buffer:
             total *= max(0, evaluate(extent, sizes))
         return total
 
-    def meets(self, other: Buffer) -> bool:
+    def meets(self, buffer: Buffer) -> bool:
         """Whether the live ranges intersect."""
-        return self.first <= other.last and other.first <= self.last
+        return self.first <= buffer.last and buffer.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class MemoryPlan:
             if not self.is_static:
                 return "its size and its place in memory are known when it is called"
             return "it is not used"
-        sharers = [f"`{other.label}`" for other in others.get(node.id, ())]
+        sharers = [f"`{sharer.label}`" for sharer in others.get(node.id, ())]
         shared = f"; at another time {' and '.join(sharers)} is there" if sharers else ""
         return f"its {node.bytes:,} bytes are allocated for the call{shared}"
 
@@ -146,13 +146,13 @@ class MemoryPlan:
         for lo, at in sorted(starts):
             hi = lo + self.arena[at].node.bytes
             active = [interval for interval in active if interval[1] > lo]
-            for low, _, other in active:
+            for low, _, peer in active:
                 if low < hi:
-                    overlaps[at].append(other)
-                    overlaps[other].append(at)
+                    overlaps[at].append(peer)
+                    overlaps[peer].append(at)
             active.append((lo, hi, at))
         return {
-            self.arena[at].node.id: [self.arena[other].node for other in sorted(others)]
+            self.arena[at].node.id: [self.arena[peer].node for peer in sorted(others)]
             for at, others in overlaps.items()
         }
 
@@ -178,12 +178,12 @@ def peak_memory(
 
 
 def plan_memory(
-    program: Program, stack_bytes: int = 4096, apart: frozenset[int] = frozenset()
+    program: Program, stack_bytes: int = 4096, excluded: frozenset[int] = frozenset()
 ) -> MemoryPlan:
     """Return the storage class of each temporary of a program; arrays up to `stack_bytes` are on
     the stack.
 
-    Those whose ids are `apart` are stored elsewhere.
+    Those whose ids are `excluded` are stored elsewhere.
     """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     uses = collect_accesses(body)
@@ -202,19 +202,19 @@ def plan_memory(
     counts = _StatementCounts({})
     for node in program.locals:
         sites = uses.of(node)
-        if not sites or node.id in apart or (node.rank == 0 and node.id not in exchanged_ids):
+        if not sites or node.id in excluded or (node.rank == 0 and node.id not in exchanged_ids):
             continue
         if node.purpose in ("lanes", "tile"):
             stack.append(node)
             continue
-        room = extents[node.id]
-        if room is None or (any_unbounded and node.id in exchanged_ids and _is_reallocated(sites)):
+        shape = extents[node.id]
+        if shape is None or (any_unbounded and node.id in exchanged_ids and _is_reallocated(sites)):
             growing.append(node)
         elif node.static_shape is not None and node.bytes <= min(stack_left, stack_bytes):
             stack_left -= node.bytes
             stack.append(node)
         else:
-            arena.append(_live_buffer(node, room, body, sites, node.id in exchanged_ids, counts))
+            arena.append(_live_buffer(node, shape, body, sites, node.id in exchanged_ids, counts))
     arena += _return_buffers(program, exchanged_ids, len(statements(body)))
     return MemoryPlan(tuple(arena), tuple(stack), tuple(growing), sizes)
 
@@ -239,7 +239,7 @@ class _StatementCounts:
 
 def _live_buffer(
     node: Node,
-    room: tuple[Affine, ...],
+    shape: tuple[Affine, ...],
     body: tuple[Stmt, ...],
     sites: tuple[Site, ...],
     is_moving: bool,
@@ -249,12 +249,12 @@ def _live_buffer(
     accessed = tuple(site for site in sites if not _is_allocation(site))
     zeroed = not node.purpose and Accesses({node.id: accessed}).is_read_before_written(node)
     if is_moving:
-        return Buffer(node, room, 0, counts.before(body)[-1], zeroed)
+        return Buffer(node, shape, 0, counts.before(body)[-1], zeroed)
     if zeroed and len(accessed) == len(sites):
         last = max(site.route[0][0] for site in sites)
-        return Buffer(node, room, 0, counts.before(body)[last + 1] - 1, True)
+        return Buffer(node, shape, 0, counts.before(body)[last + 1] - 1, True)
     first, last = _live_range(node, body, sites, 0, 0, counts)
-    return Buffer(node, room, first, last, zeroed)
+    return Buffer(node, shape, first, last, zeroed)
 
 
 def _max_extents(
@@ -314,17 +314,17 @@ def _is_loop_carried(node: Node, stmt: Stmt) -> bool:
     ).is_read_before_written(node)  # fmt: skip
 
 
-def _upper_bound(extent: Affine, known: tuple[Range, ...]) -> Affine | None:
+def _upper_bound(extent: Affine, domain: tuple[Range, ...]) -> Affine | None:
     """Return an upper bound of an extent without the symbols of the ranges, None if none is
     found."""
     match extent.terms:
         case ((Quasi("min" | "max" as op, left, right), factor),) if factor > 0:
-            one, other = _upper_bound(left, known), _upper_bound(right, known)
-            if one is None or other is None:
+            left_bound, right_bound = _upper_bound(left, domain), _upper_bound(right, domain)
+            if left_bound is None or right_bound is None:
                 return None
-            return QUASI_BUILDERS[op](one, other) * factor + extent.offset
+            return QUASI_BUILDERS[op](left_bound, right_bound) * factor + extent.offset
         case _:
-            return bound_over(extent, known, 1)
+            return bound_over(extent, domain, 1)
 
 
 def _is_reallocated(sites: tuple[Site, ...]) -> bool:
@@ -381,7 +381,7 @@ def _assign_offsets(wanted: Iterable[SizedBuffer]) -> Layout:
     total = 0
     for buffer, size in wanted:
         later = range(buffer.first + 1, buffer.last + 1)
-        occupied = [*live[buffer.first], *(one for at in later for one in started[at])]
+        occupied = [*live[buffer.first], *(interval for at in later for interval in started[at])]
         lo = _best_fit(sorted(occupied), size)
         offsets[buffer.node.id], total = lo, max(total, lo + size)
         started[buffer.first].append((lo, lo + size))

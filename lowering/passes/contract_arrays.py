@@ -52,7 +52,7 @@ from ..ir.loops import Check, Comment, For, Kernel, Program, Stmt, Store, Update
 from ..ir.memory_mode import admits_virtual
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, with_bodies
-from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
+from ..ir.walk import BODIES, binds, bodies, direct_reads, direct_writes, statements
 
 
 class ContractionReason(Reason):
@@ -119,7 +119,7 @@ def _plan_contractions(
         axes = (
             NoContractionReason.MOVED
             if node.id in permuted
-            else _find_kept_axes(sites_by_node, node, lets, arg_targets)
+            else _find_retained_axes(sites_by_node, node, lets, arg_targets)
         )
         if isinstance(axes, NoContractionReason):
             decisions.append(Decision("whole", axes, node))
@@ -131,13 +131,13 @@ def _plan_contractions(
     return plans
 
 
-def _without_allocations(found: Accesses, node: Node) -> Accesses:
+def _without_allocations(accesses: Accesses, node: Node) -> Accesses:
     """Return the accesses without the allocations of a node."""
-    sites = tuple(s for s in found.of(node) if s.index is not None or s.kind == "update")
-    return Accesses({**found.sites, node.id: sites})
+    sites = tuple(s for s in accesses.of(node) if s.index is not None or s.kind == "update")
+    return Accesses({**accesses.sites, node.id: sites})
 
 
-def _find_arg_targets(body: tuple[Stmt, ...], found: Accesses) -> frozenset[int]:
+def _find_arg_targets(body: tuple[Stmt, ...], accesses: Accesses) -> frozenset[int]:
     """Return the nodes that only argmin and argmax use, each time initialized by "nothing found".
 
     Their old values never matter: position -1 was stored in the same iteration.
@@ -150,24 +150,26 @@ def _find_arg_targets(body: tuple[Stmt, ...], found: Accesses) -> frozenset[int]
         target, position = update.access.node, cast(Pair, update.pair).access.node
         nothing = Const(-1, position.dtype)
         starts = all(s.value == nothing for s in stores if s.access.node == position)
-        sites = [site for site in found.of(position) if site.index is not None]
-        own_sites = Accesses({position.id: tuple(sites)})
-        covered = all(own_sites.is_covered(site) for site in sites if site.kind == "update")
-        is_only = sum(one.access.node == target for one in updates) == len(found.of(target))
+        sites = [site for site in accesses.of(position) if site.index is not None]
+        position_accesses = Accesses({position.id: tuple(sites)})
+        covered = all(position_accesses.is_covered(site) for site in sites if site.kind == "update")
+        is_only = sum(candidate.access.node == target for candidate in updates) == len(
+            accesses.of(target)
+        )
         (eligible if starts and covered and is_only else ineligible).add(target.id)
     return frozenset(eligible - ineligible)
 
 
-def _find_kept_axes(
-    found: Accesses, node: Node, lets: frozenset[Symbol], arg_targets: frozenset[int]
+def _find_retained_axes(
+    accesses: Accesses, node: Node, lets: frozenset[Symbol], arg_targets: frozenset[int]
 ) -> tuple[int, ...] | NoContractionReason:
     """Return the axes that a node keeps, or the reason why those are all."""
-    levels = _find_removable_axes(found.of(node), node.rank, lets)
+    levels = _find_removable_axes(accesses.of(node), node.rank, lets)
     if not levels:
         return NoContractionReason.INDICES
     deepest = max(levels.values())
     if deepest and node.id not in arg_targets:
-        if not all(found.is_covered(s) for s in found.of(node) if s.reads):
+        if not all(accesses.is_covered(s) for s in accesses.of(node) if s.reads):
             if 0 not in levels.values():
                 return NoContractionReason.ROUNDS
             deepest = 0
@@ -208,7 +210,7 @@ def _apply_contractions(body: tuple[Stmt, ...], plans: dict[int, _Contraction]) 
         if isinstance(stmt, Alloc) and stmt.node.id in plans:
             new = plans[stmt.node.id].node
             return () if new.static_shape is not None else (replace(stmt, node=new),)
-        touched = any(n.id in plans for n in (*own_reads(stmt), *own_writes(stmt)))
+        touched = any(n.id in plans for n in (*direct_reads(stmt), *direct_writes(stmt)))
         return (_replace_locations(stmt, locate) if touched else stmt,)
 
     return change_touching(plans, body, lambda part: map_statements(part, change))
@@ -272,12 +274,12 @@ class _ScalarReplacement:
         self,
         body: tuple[Stmt, ...],
         outer: tuple[Range, ...],
-        found: tuple[tuple[Site, ...], ...],
+        site_groups: tuple[tuple[Site, ...], ...],
         depth: int,
     ) -> tuple[Stmt, ...]:
-        """Do so for a list at that depth; `found` are the accesses in it, node by node."""
+        """Do so for a list at that depth; `site_groups` are the accesses in it, node by node."""
         out: list[Stmt] = []
-        inside = _group_by_position(found, depth)
+        inside = _group_by_position(site_groups, depth)
         for at, stmt in enumerate(body):
             here = inside.get((at, 0), ())
             after: list[Stmt] = []
@@ -288,14 +290,14 @@ class _ScalarReplacement:
                     if start is None and not _is_load_safe(element, sites, depth, outer):
                         continue
                     stmt = self.keep_in_scalar(stmt, element, out, start, after)
-                    here = tuple(sites_of_one for sites_of_one in here if sites_of_one is not sites)
+                    here = tuple(group for group in here if group is not sites)
             if type(stmt) in BODIES:
-                known = (*outer, *ranges((stmt,)))
+                domain = (*outer, *ranges((stmt,)))
                 inner: list[tuple[Stmt, ...]] = []
-                for number, sites_of_one in enumerate(bodies(stmt)):
+                for number, nested in enumerate(bodies(stmt)):
                     there = inside.get((at, number), ()) if number else here
                     there = tuple([_nested_sites(sites, depth) for sites in there])
-                    inner.append(self.inside(sites_of_one, known, there, depth + 1))
+                    inner.append(self.inside(nested, domain, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
             out += (stmt, *after)
         return tuple(out)
@@ -343,11 +345,11 @@ def _find_initialization(out: list[Stmt], element: Access) -> int | None:
 
 
 def _group_by_position(
-    found: tuple[tuple[Site, ...], ...], depth: int
+    site_groups: tuple[tuple[Site, ...], ...], depth: int
 ) -> dict[tuple[int, int], tuple[tuple[Site, ...], ...]]:
     """Return the sites in each statement of a list, node by node, by the position in the list."""
     result: dict[tuple[int, int], tuple[tuple[Site, ...], ...]] = {}
-    for sites in found:
+    for sites in site_groups:
         grouped: dict[tuple[int, int], list[Site]] = {}
         for site in sites:
             grouped.setdefault(site.route[depth], []).append(site)
@@ -362,11 +364,11 @@ def _nested_sites(sites: tuple[Site, ...], depth: int) -> tuple[Site, ...]:
 
 
 def _single_elements(
-    loop: For, found: tuple[tuple[Site, ...], ...], scalars: frozenset[int]
+    loop: For, site_groups: tuple[tuple[Site, ...], ...], scalars: frozenset[int]
 ) -> Iterator[tuple[Site, ...]]:
     """Yield the sites of each node of which a loop accesses one element only, and writes it."""
     candidates = [
-        sites for sites in found
+        sites for sites in site_groups
         if sites[0].node.id not in scalars and any(site.writes for site in sites)
         and all(site.index == sites[0].index for site in sites)
     ]  # fmt: skip
@@ -396,13 +398,13 @@ def _is_load_safe(
             continue
         if site is sites[0] and site.reads and is_in_range(element.node, element.index, outer):
             return True
-        known = outer
+        domain = outer
         for loop in enclosing:
             assert isinstance(loop, For)
             trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-            if not is_nonnegative(trip_count - 1, known):
+            if not is_nonnegative(trip_count - 1, domain):
                 break
-            known = (*known, *ranges((loop,)))
+            domain = (*domain, *ranges((loop,)))
         else:
             return True
     return False

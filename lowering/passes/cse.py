@@ -63,12 +63,12 @@ class _RepeatedValues:
 def _find_repeated(body: Body) -> _RepeatedValues:
     users: dict[Expr, list[int]] = {}
     for stmt in statements(body):
-        for one in (one for expr in expressions_of(stmt) for one in walk(expr)):
-            if _computes(one):
-                users.setdefault(one, []).append(id(stmt))
-    repeated = (one for one, uses in users.items() if len(uses) > 1)
-    values = frozenset(one for one in repeated if _is_worth_scalar(one))
-    return _RepeatedValues(values, frozenset(user for one in values for user in users[one]))
+        for value in (value for expr in expressions_of(stmt) for value in walk(expr)):
+            if _computes(value):
+                users.setdefault(value, []).append(id(stmt))
+    repeated = (value for value, uses in users.items() if len(uses) > 1)
+    values = frozenset(value for value in repeated if _is_worth_scalar(value))
+    return _RepeatedValues(values, frozenset(user for value in values for user in users[value]))
 
 
 @dataclass(slots=True)
@@ -117,10 +117,10 @@ class _ValueNumbering:
                 before = self.block(prelude, available)
                 test = self.expr(test, available, False, stmt)
                 return (replace(stmt, prelude=before, test=test, body=self.block(body, available)),)
-            case If(test, then, other):
+            case If(test, then, orelse):
                 test = self.expr(test, available, True, stmt)
                 defined = self.defined()
-                sides = self.block(then, available), self.block(other, available)
+                sides = self.block(then, available), self.block(orelse, available)
                 _invalidate(available, written)
                 return (*defined, replace(with_bodies(stmt, sides), test=test))
             case Check(test, _, values):
@@ -184,7 +184,7 @@ def _is_worth_scalar(expr: Expr) -> bool:
 
 
 def _nodes_read(expr: Expr) -> frozenset[int]:
-    return frozenset([one.node.id for one in reads(expr)])
+    return frozenset([read.node.id for read in reads(expr)])
 
 
 def _invalidate(available: _AvailableValues, written: frozenset[int]) -> None:

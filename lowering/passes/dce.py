@@ -27,7 +27,7 @@ from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import map_kernels, with_bodies
-from ..ir.walk import bodies, own_effects, own_writes, statements, uses
+from ..ir.walk import bodies, direct_effects, direct_writes, statements, uses
 
 
 def eliminate_dead_code(program: Program) -> Program:
@@ -37,7 +37,7 @@ def eliminate_dead_code(program: Program) -> Program:
         read = [_nodes_read(stmt) for stmt in body]
         smaller = _eliminate_once(program, body, read)
         if smaller == program:
-            used = {node.id for stmt in body for node in own_writes(stmt)}.union(*read)
+            used = {node.id for stmt in body for node in direct_writes(stmt)}.union(*read)
             live_locals = tuple([node for node in program.locals if node.id in used])
             return (
                 program
@@ -66,7 +66,7 @@ def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]
     worklist: list[int] = [node.id for node in visible]
     for stmt, read in body:
         if isinstance(stmt, Store | Update):
-            targets = [node.id for node in own_writes(stmt)]
+            targets = [node.id for node in direct_writes(stmt)]
             for target in targets:  # the best value and its position need each other
                 sources.setdefault(target, set()).update(read, targets)
         else:
@@ -83,7 +83,7 @@ def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]
 def _nodes_read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
-    return [one.node.id for one in own_effects(stmt).found]
+    return [read.node.id for read in direct_effects(stmt).found]
 
 
 def _live_statements(
@@ -98,7 +98,7 @@ def _live_statements(
 def _live_or_none(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
     match stmt:
         case Store() | Update():
-            return stmt if any(node.id in needed for node in own_writes(stmt)) else None
+            return stmt if any(node.id in needed for node in direct_writes(stmt)) else None
         case Fill(node) | Alloc(node):
             return stmt if node.id in needed else None
         case Let(symbol):
@@ -106,7 +106,7 @@ def _live_or_none(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]
         case _:
             pass
     lists = cast(tuple[tuple[Stmt, ...], ...], bodies(stmt))
-    inner = tuple([_live_statements(one, needed, symbols) for one in lists])
+    inner = tuple([_live_statements(nested, needed, symbols) for nested in lists])
     if isinstance(stmt, For) and not _has_effect(inner[0]):
         return None
     if isinstance(stmt, If):
@@ -114,10 +114,10 @@ def _live_or_none(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]
     return with_bodies(stmt, inner) if inner else stmt
 
 
-def _simplify_branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
+def _simplify_branch(branch: If, then: tuple[Stmt, ...], orelse: tuple[Stmt, ...]) -> If | None:
     if _has_effect(then):
-        return with_bodies(branch, (then, other if _has_effect(other) else ()))
-    if not _has_effect(other):
+        return with_bodies(branch, (then, orelse if _has_effect(orelse) else ()))
+    if not _has_effect(orelse):
         return None
     test = branch.test
     match test:
@@ -125,7 +125,7 @@ def _simplify_branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]
             test = inner
         case _:
             test = Apply(OPS["logical_not"], (test,), bool_)
-    return replace(branch, test=test, then=other, other=())
+    return replace(branch, test=test, then=orelse, other=())
 
 
 def _has_effect(body: tuple[Stmt, ...]) -> bool:

@@ -70,7 +70,9 @@ def _eliminate_in(body: Body, locals_: frozenset[int], is_all: bool) -> Body:
         )
         remaining.append(None if is_needless else body[at])
     result = (
-        None if stmt is None else map_bodies(stmt, lambda one: _eliminate_in(one, locals_, False))
+        None
+        if stmt is None
+        else map_bodies(stmt, lambda nested: _eliminate_in(nested, locals_, False))
         for stmt in reversed(remaining)
     )
     return drop_removed(list(result))

@@ -18,7 +18,7 @@ from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
-from ..ir.walk import free_symbols, own_writes, reads, statements, writes
+from ..ir.walk import direct_writes, free_symbols, reads, statements, writes
 
 
 def unify_extents(
@@ -60,7 +60,7 @@ def _with_extents(
     renamed = [n for n in nodes if any(e.symbols() & renaming.keys() for e in n.shape)]
     if not renamed:
         return {}
-    used = {node.id for own in (reads, writes) for node in own(before)}
+    used = {node.id for collect in (reads, writes) for node in collect(before)}
     return {
         node.id: replace(node, shape=tuple(indexing.substitute(e, renaming) for e in node.shape))
         for node in renamed
@@ -87,22 +87,22 @@ def _equated_extents(
 ) -> tuple[Symbol, Symbol] | None:
     """Return the two extents that a check equates; None for any other statement."""
     match stmt:
-        case Check(Apply(op, (Position(one), Position(other)), _)) if op.name == "eq":
+        case Check(Apply(op, (Position(left), Position(right)), _)) if op.name == "eq":
             is_of_extents = all(free_symbols(value) <= ranks.keys() for value in stmt.values)
             if not is_of_extents or reads((stmt,)):
                 return None
-            return _equated(one, other, ranks)
+            return _equated(left, right, ranks)
     return None
 
 
 def _equated(
-    one: Affine, other: Affine, ranks: Mapping[Symbol, tuple[bool, int]]
+    first: Affine, second: Affine, ranks: Mapping[Symbol, tuple[bool, int]]
 ) -> tuple[Symbol, Symbol] | None:
     """Return the two extents that are equal where two expressions are; None for others."""
-    if one == other:
-        symbol = next(iter(one.symbols() & ranks.keys()), None)
+    if first == second:
+        symbol = next(iter(first.symbols() & ranks.keys()), None)
         return None if symbol is None else (symbol, symbol)
-    match one - other:
+    match first - second:
         case Affine(((Symbol() as left, k), (Symbol() as right, minus_k)), 0) if k == -minus_k:
             return (left, right) if {left, right} <= ranks.keys() else None
     return None
@@ -111,7 +111,7 @@ def _equated(
 def _is_unobservable(stmt: Stmt, temporary_ids: Container[int]) -> bool:
     """Whether nobody can observe that a call failed after a statement rather than before it."""
     return all(
-        isinstance(one, For | If | Store | Update | Fill | Alloc | Let | Comment)
-        and all(node.id in temporary_ids for node in own_writes(one))
-        for one in statements((stmt,))
+        isinstance(nested, For | If | Store | Update | Fill | Alloc | Let | Comment)
+        and all(node.id in temporary_ids for node in direct_writes(nested))
+        for nested in statements((stmt,))
     )

@@ -47,7 +47,7 @@ from ..ir.indexing import Range, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
-from ..ir.walk import BODIES, own_reads, statements
+from ..ir.walk import BODIES, direct_reads, statements
 
 if TYPE_CHECKING:
     from ..analysis import fusion as pairs
@@ -65,7 +65,7 @@ def fuse(program: Program) -> Decided:
     """Return the program with nests fused, and the decisions."""
     locals_ = frozenset(node.id for node in program.locals)
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
-    reads = Counter(node.id for stmt in body for node in own_reads(stmt))
+    reads = Counter(node.id for stmt in body for node in direct_reads(stmt))
     fusion = _Fusion(locals_, reads, fresh_for(program))
     kernels = tuple(replace(k, body=fusion.body(k.body, ())) for k in program.kernels)
     return Decided(replace(program, kernels=kernels), tuple(fusion.decisions))
@@ -99,8 +99,8 @@ class _Fusion:
     def inside(self, stmt: Stmt, outer: tuple[Range, ...]) -> Stmt:
         if type(stmt) not in BODIES:
             return stmt
-        known = (*outer, *ranges((stmt,)))
-        return map_bodies(stmt, lambda inner: self.body(inner, known))
+        domain = (*outer, *ranges((stmt,)))
+        return map_bodies(stmt, lambda inner: self.body(inner, domain))
 
     def add_nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:
         """Append a nest to the statements in `out`, or fuse it with a nest there."""
@@ -201,8 +201,8 @@ class _Fusion:
             merged_summary(result, first, headed)
             facts = self.facts(first), pairs.analyze_nest(headed)
             self.nests[id(result)] = pairs.fuse_nests(*facts, result)
-            for one in (first, second):
-                self.nests.pop(id(one), None)  # dead from here on
+            for fused in (first, second):
+                self.nests.pop(id(fused), None)  # dead from here on
         return result
 
     def facts(self, loop: For) -> pairs.Nest:
@@ -237,8 +237,8 @@ class _Fusion:
             out.append(second)
             return
         comments = tuple(out[at + 1 :])
-        then, other = (*first.then, *comments, *second.then), (*first.other, *second.other)
-        merged = replace(first, then=then, other=other)
+        then, orelse = (*first.then, *comments, *second.then), (*first.other, *second.other)
+        merged = replace(first, then=then, other=orelse)
         merged_summary(merged, first, replace(second, then=comments + second.then))
         out[at:] = [merged]
 
@@ -283,9 +283,9 @@ def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
     return _Partition(tuple(needed[::-1]), tuple(comments), tuple(others[::-1]))
 
 
-def _can_move_past(stmt: Stmt, other: Stmt) -> bool:
+def _can_move_past(stmt: Stmt, later: Stmt) -> bool:
     """Whether a statement may move behind a later one."""
-    first, second = summarize(stmt), summarize(other)
+    first, second = summarize(stmt), summarize(later)
     if not (first.kinds | second.kinds).isdisjoint(_FIXED):
         return False
     return first.writes.isdisjoint(second.touches) and first.reads.isdisjoint(second.writes)

@@ -21,7 +21,7 @@ from ..ir.decision import Decided, Decision, Outcome, Reason, Run
 from ..ir.loops import Fill, For, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.printer import print_expr
-from ..ir.walk import own_writes, statements
+from ..ir.walk import direct_writes, statements
 from ..target import Target
 
 
@@ -69,7 +69,9 @@ def for_target(rewrite: Callable[[Program, Target], Program], *inferences: Infer
         after = rewrite(program, target)
         if after is program:
             return Decided(program)
-        return Decided(after, tuple(one for infer in inferences for one in infer(program, after)))
+        return Decided(
+            after, tuple(decision for infer in inferences for decision in infer(program, after))
+        )
 
     return run
 
@@ -79,7 +81,7 @@ def first_writes(program: Program) -> dict[int, Span]:
     spans: dict[int, Span] = {}
     for stmt in _all_statements(program):
         if isinstance(stmt, Store | Update | Fill):
-            for node in own_writes(stmt):
+            for node in direct_writes(stmt):
                 spans.setdefault(node.id, stmt.span)
     return spans
 
@@ -167,7 +169,7 @@ def _all_statements(program: Program) -> Iterator[Stmt]:
 def _stored_nodes(program: Program) -> Iterator[tuple[Node, Span]]:
     for stmt in _all_statements(program):
         if isinstance(stmt, Store | Update | Fill):
-            for node in own_writes(stmt):
+            for node in direct_writes(stmt):
                 yield node, stmt.span
 
 

@@ -124,12 +124,12 @@ class _Definition:
     @property
     def points(self) -> int:
         """How often a store runs; an estimate for run-time sizes."""
-        return max(1, sum(one.points for one in self.layers))
+        return max(1, sum(layer.points for layer in self.layers))
 
     @property
     def is_guarded(self) -> bool:
         """Whether some use has to test which layer defines its cell."""
-        plain = max(cost(one.value) for one in self.layers)
+        plain = max(cost(layer.value) for layer in self.layers)
         return any(cost(value) > plain for value in self.values.values())
 
 
@@ -175,7 +175,7 @@ class _Inlining:
             if new is None or (isinstance(new, Alloc) and new.node.id in self.removed):
                 continue
             lists = () if self.is_settled(new) else bodies(new)
-            inner = tuple(self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
+            inner = tuple(self.body(nested, (*route, (at, n))) for n, nested in enumerate(lists))
             out.append(with_bodies(new, inner) if inner else new)
         return tuple(out)
 
@@ -190,8 +190,8 @@ class _Inlining:
         if not uses:
             return
         requested = self.requested.get(definition.node.id)
-        positions_found = {position_in(site.route, route) for site in uses}
-        positions = sorted(position for position in positions_found if position is not None)
+        use_positions = {position_in(site.route, route) for site in uses}
+        positions = sorted(position for position in use_positions if position is not None)
         reason = (
             (StoredReason.ASKED if not admits_virtual(requested) else None)
             or (
@@ -229,13 +229,13 @@ class _Inlining:
         self, definition: _Definition, uses: list[Site], route: Route
     ) -> StoredReason | None:
         """Return why the stores do not define all that the uses may read; None if they do."""
-        whole = any(one.index is None for one in definition.layers)
+        whole = any(layer.index is None for layer in definition.layers)
         written = [s for s in self.found.of(definition.node) if s.writes]
         written = [s for s in written if whole or s.index is not None or s.kind != "write"]
         if any(site.kind == "update" for site in written):
             return StoredReason.REDUCED
         if len(written) > len(definition.layers) or any(
-            definition.node in one.sources for one in definition.layers
+            definition.node in layer.sources for layer in definition.layers
         ):
             return StoredReason.SEVERAL
         last = definition.places[-1]
@@ -253,7 +253,7 @@ class _Inlining:
         for site in uses:
             if site.index is None:
                 return StoredReason.PLACE
-            index = tuple(self.inlined_index(one) for one in site.index)
+            index = tuple(self.inlined_index(subscript) for subscript in site.index)
             domain, tests = ranges(site.inside), tuple(map(self.inlined, site.tests))
             try:
                 value = definitions.reaching_value(definition.layers, index, domain, tests, initial)
@@ -301,7 +301,7 @@ class _Inlining:
         )
         at, last = definition.places[-1], max(site.route[depth][0] for site in uses)
         read = frozenset[Node]().union(*map(nodes_of, definition.values.values()))
-        kept_alive = [
+        extended = [
             node for node in read
             if node.rank and node.id in self.candidates and not self.is_live(node, last, depth)
         ]  # fmt: skip
@@ -314,12 +314,12 @@ class _Inlining:
             only_scalars = (isinstance(stmt, Comment | Store | Alloc | None) for stmt in between)
             return (
                 VirtualReason.ONCE
-                if len(kept_alive) <= 1 or all(only_scalars)
+                if len(extended) <= 1 or all(only_scalars)
                 else StoredReason.ALIVE
             )
         if definition.node.rank == 0:
             return StoredReason.COSTLY
-        if kept_alive:
+        if extended:
             return StoredReason.ALIVE
         is_cheap = (
             value_cost <= thresholds.MAX_RECOMPUTED_COST
@@ -336,7 +336,7 @@ class _Inlining:
         the statement is no loop."""
         if all(use.route == write.route for use in uses) and len(write.route) == depth + 1:
             return True
-        tests = (test for one in definition.layers for test in one.tests)
+        tests = (test for layer in definition.layers for test in layer.tests)
         if write.index is None or any(write.node in nodes_of(test) for test in tests):
             return False
         loops = ranges(write.inside[depth:])
@@ -351,7 +351,9 @@ class _Inlining:
         repeated = any(isinstance(stmt, While) for stmt in write.inside[depth:])
         writes_once = is_injective(write.index, loops) and not repeated
         for use in uses:
-            value = definition.values[tuple(self.inlined_index(one) for one in use.index or ())]
+            value = definition.values[
+                tuple(self.inlined_index(subscript) for subscript in use.index or ())
+            ]
             for read in (e for e in walk(value) if isinstance(e, Read) and e.node == write.node):
                 is_same_cell = (
                     writes_once and use.route == write.route and read.index == write.index
@@ -399,5 +401,5 @@ def _inline_reads(stmt: Stmt, definition: _Definition) -> Stmt:
 
 def _largest_expression(stmt: Stmt) -> int:
     """Return the size of the largest expression in a statement, in nodes."""
-    sizes = (len(walk(e)) for one in statements((stmt,)) for e in expressions_of(one))
+    sizes = (len(walk(e)) for nested in statements((stmt,)) for e in expressions_of(nested))
     return max(sizes, default=0)

@@ -107,24 +107,24 @@ def _find_replacements(
 
 
 def _find_pair(
-    kernel: Kernel, found: Accesses, old: Node, own: set[int], shared: set[int]
+    kernel: Kernel, accesses: Accesses, old: Node, temporaries: set[int], shared: set[int]
 ) -> tuple[Node, Node] | None:
     """Return the node that is removed and the one that replaces it, where an array has a
     successor."""
-    successors = list(_find_successors(found, old))
-    if not successors or found.is_read_before_written(old):
+    successors = list(_find_successors(accesses, old))
+    if not successors or accesses.is_read_before_written(old):
         return None
     for new in successors:
-        if new.id in own and not found.is_read_before_written(new):
+        if new.id in temporaries and not accesses.is_read_before_written(new):
             return new, old
-        if new.id in shared and _can_replace_visible(kernel, found, old, new):
+        if new.id in shared and _can_replace_visible(kernel, accesses, old, new):
             return old, new
     return None
 
 
-def _find_successors(found: Accesses, old: Node) -> Iterator[Node]:
+def _find_successors(accesses: Accesses, old: Node) -> Iterator[Node]:
     """Yield the nodes that are written cell by cell where an array is read for the last time."""
-    sites = found.of(old)
+    sites = accesses.of(old)
     if not sites:
         return
     depth = min(common_depth(sites[0].route, site.route) for site in sites)
@@ -137,7 +137,7 @@ def _find_successors(found: Accesses, old: Node) -> Iterator[Node]:
     no_while = not any(isinstance(stmt, While) for stmt in loops)
     if first.index is None or not no_while or not is_injective(first.index, ranges(loops)):
         return
-    for stores in found.sites.values():
+    for stores in accesses.sites.values():
         new = stores[0].node
         if new.id != old.id and new.shape == old.shape and new.dtype == old.dtype:
             if _takes_over(stores, reads[-1], depth):
@@ -156,13 +156,13 @@ def _takes_over(sites: tuple[Site, ...], read: Site, depth: int) -> bool:
     return all(s.route[:depth] == route[:depth] and s.route >= store.route for s in sites)
 
 
-def _can_replace_visible(kernel: Kernel, found: Accesses, old: Node, new: Node) -> bool:
+def _can_replace_visible(kernel: Kernel, accesses: Accesses, old: Node, new: Node) -> bool:
     """Whether an externally visible array may hold the values of another one before it is
     overwritten.
 
     Nothing may read its old values before that, and all of it has to be overwritten.
     """
-    sites = found.of(old)
+    sites = accesses.of(old)
     if min(common_depth(sites[0].route, site.route) for site in sites):
         return False  # a later iteration would overwrite final values of an earlier one
     first, last = sites[0].route[0][0], sites[-1].route[0][0]

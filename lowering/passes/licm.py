@@ -29,7 +29,7 @@ from ..ir.indexing import Symbol
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_kernels, rebuild_statement, rename, with_bodies
-from ..ir.walk import free_symbols, own_effects, statements
+from ..ir.walk import direct_effects, free_symbols, statements
 
 Body = tuple[Stmt, ...]
 _CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
@@ -58,8 +58,8 @@ class _Uses:
     @classmethod
     def of(cls, body: Body) -> _Uses:
         """Count the accesses in some statements."""
-        by_statement = [own_effects(stmt) for stmt in statements(body)]
-        read = Counter([one.node.id for accesses in by_statement for one in accesses.found])
+        by_statement = [direct_effects(stmt) for stmt in statements(body)]
+        read = Counter([load.node.id for accesses in by_statement for load in accesses.found])
         return cls(
             read, Counter([node.id for accesses in by_statement for node in accesses.writes])
         )
@@ -85,11 +85,13 @@ def _hoist_in(body: Body, bounds: Bounds, context: _Context) -> Body:
                 inner = _hoist_in(stmt.body, bounds.inside(stmt), context)
                 loop = _HoistingLoop.of(with_bodies(stmt, (inner,)), bounds, context, available)
                 out += loop.split()
-                available += [one for one in loop.before if one.access.node in context.fresh.nodes]
-            case If(test, then, other):
+                available += [
+                    store for store in loop.before if store.access.node in context.fresh.nodes
+                ]
+            case If(test, then, orelse):
                 sides = (
                     _hoist_in(then, bounds.where(test), context),
-                    _hoist_in(other, bounds.where(test, False), context),
+                    _hoist_in(orelse, bounds.where(test, False), context),
                 )
                 out.append(with_bodies(stmt, sides))
             case While(prelude, _, inner):
@@ -99,7 +101,7 @@ def _hoist_in(body: Body, bounds: Bounds, context: _Context) -> Body:
                 out.append(stmt)
         if available:
             written = summarize(stmt).writes
-            available = [one for one in available if not written & _nodes_read(one.value)]
+            available = [store for store in available if not written & _nodes_read(store.value)]
     return tuple(out)
 
 
@@ -203,8 +205,8 @@ class _HoistingLoop:
     def is_invariant(self, expr: Expr, read: list[Read]) -> bool:
         """Whether an expression that does these reads is loop-invariant, and safe to evaluate
         before the loop."""
-        for one in read:
-            if one.node.id in self.written:
+        for load in read:
+            if load.node.id in self.written:
                 return False
         if not self.bound.isdisjoint(free_symbols(expr)):
             return False
@@ -223,7 +225,7 @@ class _HoistingLoop:
     def find_scalar(self, expr: Expr) -> Node | None:
         """Return the local that holds a value before the loop already, None where there is none."""
         stores = (*self.available, *self.before)
-        return next((one.access.node for one in stores if one.value == expr), None)
+        return next((store.access.node for store in stores if store.value == expr), None)
 
     def scalar_for(self, expr: Expr, span: Span) -> Node:
         """Return the local that holds the value before the loop, created where there is none."""
@@ -244,9 +246,11 @@ def _is_worth_hoisting(expr: Apply | Cast, read: list[Read], only_expensive: boo
         return True
     if not read and not free_symbols(expr):  # constants
         return False
-    is_expensive = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in walk(expr))
-    return is_expensive or bool(read) and not any(one.index for one in read)
+    is_expensive = any(
+        isinstance(operand, Apply) and operand.op.name not in _CHEAP for operand in walk(expr)
+    )
+    return is_expensive or bool(read) and not any(load.index for load in read)
 
 
 def _nodes_read(expr: Expr) -> frozenset[int]:
-    return frozenset([one.node.id for one in reads(expr)])
+    return frozenset([read.node.id for read in reads(expr)])

@@ -67,7 +67,7 @@ def _order_statement(stmt: Stmt, path: tuple[For, ...], fuses: bool) -> Stmt:
         return replace(stmt, over=over, value=_as_product(stmt) if fuses else stmt.value)
     if isinstance(stmt, For):
         path = (*path, stmt)
-    return with_bodies(stmt, tuple(_order_body(one, path, fuses) for one in bodies(stmt)))
+    return with_bodies(stmt, tuple(_order_body(nested, path, fuses) for nested in bodies(stmt)))
 
 
 def _as_product(update: Update) -> Expr:
@@ -121,8 +121,8 @@ def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:
     """Whether some index variables of the target are in one operand only, others in another one
     only."""
     operands = [frozenset(n for n, read in enumerate(terms) if s in symbols_of(read)) for s in free]
-    pairs = ((one, other) for one in operands if one for other in operands if other)
-    return any(not (one <= other or other <= one) for one, other in pairs)
+    pairs = ((left, right) for left in operands if left for right in operands if right)
+    return any(not (left <= right or right <= left) for left, right in pairs)
 
 
 def _is_columnwise(

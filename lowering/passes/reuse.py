@@ -36,7 +36,7 @@ from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, rename, with_bodies
-from ..ir.walk import bodies, own_writes, statements
+from ..ir.walk import bodies, direct_writes, statements
 
 Body = tuple[Stmt, ...]
 
@@ -147,7 +147,7 @@ class _Merging:
 
     def inside(self, stmt: Stmt, at: int, route: Route) -> Stmt:
         lists = bodies(stmt)
-        inner = (self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
+        inner = (self.body(nested, (*route, (at, n))) for n, nested in enumerate(lists))
         return with_bodies(stmt, tuple(inner)) if lists else stmt
 
     def is_final(self, nest: _Nest, route: Route) -> bool:
@@ -168,10 +168,10 @@ class _Merging:
 
     def try_merge(self, first: _Nest, second: _Nest, route: Route) -> bool:
         """Whether the second nest may be removed; then its local is read from the first one's."""
-        kept, removed = first.target, second.target
-        if kept is None or removed is None:
-            return kept is removed
-        if removed.id not in self.removable or (kept.dtype, kept.shape) != (
+        retained, removed = first.target, second.target
+        if retained is None or removed is None:
+            return retained is removed
+        if removed.id not in self.removable or (retained.dtype, retained.shape) != (
             removed.dtype,
             removed.shape,
         ):
@@ -181,7 +181,7 @@ class _Merging:
             position = position_in(site.route, route)
             if position is None or position < second.at:
                 return False
-        self.replacements[removed.id] = kept
+        self.replacements[removed.id] = retained
         return True
 
 
@@ -199,9 +199,9 @@ def _nest(at: int, stmt: Stmt, effects: Summary) -> _Nest | None:
 
 def _target(stmt: Stmt) -> Node:
     """Return the node that a nest writes first."""
-    while not own_writes(stmt):
-        stmt = next(one for body in bodies(stmt) for one in body if summarize(one).writes)
-    return own_writes(stmt)[0]
+    while not direct_writes(stmt):
+        stmt = next(nested for body in bodies(stmt) for nested in body if summarize(nested).writes)
+    return direct_writes(stmt)[0]
 
 
 def _hash_key(nest: _Nest) -> object:

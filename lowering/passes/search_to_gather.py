@@ -110,14 +110,14 @@ def _match_test(test: Expr, symbol: Symbol) -> _Match | None:
     """Return the number that a test compares the symbol with."""
     match test:
         case Apply(op, (left, right), _) if op.name == "eq":
-            for one, number in ((left, right), (right, left)):
-                if one == Position(var(symbol)) and symbol not in walk.free_symbols(number):
+            for operand, number in ((left, right), (right, left)):
+                if operand == Position(var(symbol)) and symbol not in walk.free_symbols(number):
                     return _Match(number, None)
         case Apply(op, (left, right), _) if op.name == "and":
-            for one, other in ((left, right), (right, left)):
-                match_ = _match_test(one, symbol)
+            for operand, rest in ((left, right), (right, left)):
+                match_ = _match_test(operand, symbol)
                 if match_ is not None:
-                    return replace(match_, rest=_conjunction(match_.rest, other))
+                    return replace(match_, rest=_conjunction(match_.rest, rest))
         case Select(left, right, Const(False)):
             match_ = _match_test(left, symbol)
             if match_ is not None:
@@ -127,8 +127,8 @@ def _match_test(test: Expr, symbol: Symbol) -> _Match | None:
     return None
 
 
-def _conjunction(one: Expr | None, other: Expr) -> Expr:
-    return other if one is None else Select(one, other, Const(False, dtypes.bool_))
+def _conjunction(left: Expr | None, right: Expr) -> Expr:
+    return right if left is None else Select(left, right, Const(False, dtypes.bool_))
 
 
 def _guard(loop: For, number: Expr, rest: Expr | None) -> Expr:
@@ -175,10 +175,10 @@ def _starts_from_zero(update: Update, before: list[Stmt]) -> bool:
             return False
 
 
-def _is_same_access(one: Access, two: Access) -> bool:
+def _is_same_access(left: Access, right: Access) -> bool:
     """Whether two accesses are equal, and their subscripts read nothing that may change."""
-    plain = all(isinstance(i, Affine) for i in one.index)
-    return plain and one == two
+    plain = all(isinstance(i, Affine) for i in left.index)
+    return plain and left == right
 
 
 def _index_symbols(index: Index) -> frozenset[Symbol]:

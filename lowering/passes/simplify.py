@@ -31,39 +31,39 @@ from ..ir.rewrite import Rewrite
 
 def simplify(program: Program) -> Program:
     """Return the program with simplified expressions, and without statements that they decide."""
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    return rewrite.map_kernels(program, lambda body: _simplify_body(body, known))
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
+    return rewrite.map_kernels(program, lambda body: _simplify_body(body, bounds))
 
 
-def _simplify_body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
+def _simplify_body(body: Iterable[Stmt], bounds: Bounds) -> tuple[Stmt, ...]:
     out: list[Stmt | None] = []
-    by = _rewrite_under(known)
+    by = _rewrite_under(bounds)
     for statement in body:
-        out += _simplify_statement(statement, known, by) or (None,)
+        out += _simplify_statement(statement, bounds, by) or (None,)
         match statement:
             case Check(test):  # nothing after a check runs where it fails
-                known = known.where(test)
+                bounds = bounds.where(test)
             case Let(symbol, value):
-                known = known.with_interval(symbol, known.value(value))
+                bounds = bounds.with_interval(symbol, bounds.value(value))
             case _:
                 continue
-        by = _rewrite_under(known)
+        by = _rewrite_under(bounds)
     return drop_removed(out)
 
 
-def _simplify_statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
+def _simplify_statement(statement: Stmt, bounds: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
     """Return what is left of a statement: nothing, itself simplified, or what it surely does."""
     statement = _with_affine_target(rewrite.rebuild_statement(statement, by))
     match statement:
         case For():
-            return _simplify_loop(statement, known)
+            return _simplify_loop(statement, bounds)
         case While(prelude, test, body):
             new = rewrite.with_bodies(
-                statement, (_simplify_body(prelude, known), _simplify_body(body, known))
+                statement, (_simplify_body(prelude, bounds), _simplify_body(body, bounds))
             )
             return () if not prelude and _constant_truth(test) is False else (new,)
         case If():
-            return _simplify_branch(statement, known)
+            return _simplify_branch(statement, bounds)
         case Check(test) if _constant_truth(test):
             return ()
         case Store(access, Read(node, index)) if node == access.node and index == access.index:
@@ -82,18 +82,18 @@ def _with_affine_target(statement: Stmt) -> Stmt:
     return replace(statement, access=Access(statement.access.node, index))
 
 
-def _simplify_loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
+def _simplify_loop(loop: For, bounds: Bounds) -> tuple[Stmt, ...]:
     """Return the loop, its body where it runs once, nothing where it does not run."""
     trip_count = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-    low, high = known.interval(trip_count)
+    low, high = bounds.interval(trip_count)
     if high is not None and high <= 0:
         return ()
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
         if not any(map(_has_jump, loop.body)) and not alloc_sizes_use(
             loop.body, frozenset({loop.symbol})
         ):
-            return _simplify_body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
-    body = _simplify_body(loop.body, known.inside(loop))
+            return _simplify_body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), bounds)
+    body = _simplify_body(loop.body, bounds.inside(loop))
     if body and all(isinstance(s, Check | Comment) and _is_invariant_check(s, loop) for s in body):
         first = rewrite.substitute(body, {loop.symbol: loop.lo})
         ends = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi, loop.lo)
@@ -107,13 +107,13 @@ def _is_invariant_check(stmt: Check | Comment, loop: For) -> bool:
     return isinstance(stmt, Comment) or loop.symbol not in symbols_of(stmt.test)
 
 
-def _simplify_branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
+def _simplify_branch(branch: If, bounds: Bounds) -> tuple[Stmt, ...]:
     decided = _constant_truth(branch.test)
     if decided is not None:
-        return _simplify_body(branch.then if decided else branch.other, known)
-    then = _simplify_body(branch.then, known.where(branch.test))
-    other = _simplify_body(branch.other, known.where(branch.test, False))
-    return (rewrite.with_bodies(branch, (then, other)),) if then or other else ()
+        return _simplify_body(branch.then if decided else branch.other, bounds)
+    then = _simplify_body(branch.then, bounds.where(branch.test))
+    orelse = _simplify_body(branch.other, bounds.where(branch.test, False))
+    return (rewrite.with_bodies(branch, (then, orelse)),) if then or orelse else ()
 
 
 def _constant_truth(test: Expr) -> bool | None:
@@ -125,13 +125,13 @@ def _has_jump(statement: Stmt) -> bool:
     match statement:
         case Break() | Continue():
             return True
-        case If(_, then, other):
-            return any(map(_has_jump, then + other))
+        case If(_, then, orelse):
+            return any(map(_has_jump, then + orelse))
         case _:
             return False
 
 
-def _rewrite_under(known: Bounds) -> Rewrite:
+def _rewrite_under(bounds: Bounds) -> Rewrite:
     """Return the rewriting of expressions and subscripts under the facts of a list of
     statements."""
-    return Rewrite(lambda expr: simplify_expr(expr, known), lambda i: simplify_index(i, known))
+    return Rewrite(lambda expr: simplify_expr(expr, bounds), lambda i: simplify_index(i, bounds))

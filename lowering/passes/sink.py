@@ -75,7 +75,9 @@ def sink(program: Program) -> Decided:
         outside = touched_nodes(others)
         candidates = {n.id for n in program.locals if n.rank and n.request is None} - outside
         body, sites = kernel.body, None
-        for sum_ in [one for one in _find_sums(body) if one.target.id in candidates]:
+        for sum_ in [
+            candidate for candidate in _find_sums(body) if candidate.target.id in candidates
+        ]:
             node = sum_.target
             sites = sites or collect_accesses(body)
             result = _sink_sum(body, sites, sum_)
@@ -107,7 +109,7 @@ class _Sum:
 def _find_sums(body: Body) -> list[_Sum]:
     """Return the nests in some statements that accumulate the elements of one node."""
     matches = (_match_sum(stmt) for stmt in statements(body) if isinstance(stmt, For))
-    return [one for one in matches if one is not None]
+    return [candidate for candidate in matches if candidate is not None]
 
 
 def _match_sum(nest: For) -> _Sum | None:
@@ -128,7 +130,7 @@ def _match_sum(nest: For) -> _Sum | None:
     ):
         return None
     (update,) = updates
-    is_affine = all(isinstance(one, Affine) for one in start.access.index)
+    is_affine = all(isinstance(subscript, Affine) for subscript in start.access.index)
     if update.pair is not None or update.access != start.access or not is_affine:
         return None
     if any(e.node == start.access.node for s in (start, *inner_statements) for e in _reads(s)):
@@ -181,8 +183,12 @@ def _has_equal_loops(sum_: _Sum, values: dict[Symbol, Affine], use: Site) -> boo
     """Whether the loops around the use have the same iteration space as those of the sum."""
     loops_around = {stmt.symbol: stmt for stmt in use.inside if isinstance(stmt, For)}
     for loop in sum_.loops:
-        other = loops_around.get(cast(Symbol, values[loop.symbol].symbol))
-        if other is None or (other.lo, other.hi, other.step) != (loop.lo, loop.hi, loop.step):
+        use_loop = loops_around.get(cast(Symbol, values[loop.symbol].symbol))
+        if use_loop is None or (use_loop.lo, use_loop.hi, use_loop.step) != (
+            loop.lo,
+            loop.hi,
+            loop.step,
+        ):
             return False
     return True
 
@@ -216,12 +222,12 @@ def _rebuild_body(body: Body, sum_: _Sum, use: Site, values: dict[Symbol, Affine
                 out += sunk_body
                 out += rewrite((stmt,), Rewrite(expr=expr))
                 continue
-            inner = tuple(replace_uses(one) for one in bodies(stmt))
+            inner = tuple(replace_uses(nested) for nested in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
         return tuple(out)
 
     def to_scalar(stmt: Stmt) -> Stmt:
-        inner = tuple(tuple(map(to_scalar, one)) for one in bodies(stmt))
+        inner = tuple(tuple(map(to_scalar, nested)) for nested in bodies(stmt))
         if isinstance(stmt, Store | Update):
             return replace(stmt, access=Access(scalar, ()))
         return with_bodies(stmt, inner) if inner else stmt

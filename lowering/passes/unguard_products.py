@@ -42,7 +42,7 @@ from ..ir.expressions import Expr, reads
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_bodies, map_kernels
-from ..ir.walk import expressions_of, free_symbols, own_writes, statements
+from ..ir.walk import direct_writes, expressions_of, free_symbols, statements
 
 Body = tuple[Stmt, ...]
 _REALS = (dtypes.float32, dtypes.float64)
@@ -56,7 +56,7 @@ def unguard_products(program: Program) -> Program:
         node.id
         for stmt in all_statements
         if not isinstance(stmt, Alloc)
-        for node in own_writes(stmt)
+        for node in direct_writes(stmt)
     )
     writers = {number: count for number, count in write_counts.items() if number in locals_}
     return map_kernels(program, partial(_unguard_body, context=_Context(writers)))
@@ -110,7 +110,7 @@ def _without_guards(loop: For, context: _Context) -> For | None:
     while len(body) == 1 and isinstance(body[0], If) and not body[0].other:
         tests.append(body[0])
         body = [stmt for stmt in body[0].then if not isinstance(stmt, Comment)]
-    if not tests or not all(loop.symbol in free_symbols(one.test) for one in tests):
+    if not tests or not all(loop.symbol in free_symbols(branch.test) for branch in tests):
         return None
     match body:
         case [Store(target) as start, For() as terms] if context.writers.get(target.node.id) == 2:
@@ -120,8 +120,8 @@ def _without_guards(loop: For, context: _Context) -> For | None:
     if not _only_accumulates(terms, target.node) or not context.is_in_bounds((start, terms)):
         return None
     nest = unguarded
-    for one in reversed(context.loops[:-1]):
-        nest = replace(one, body=(nest,))
+    for enclosing in reversed(context.loops[:-1]):
+        nest = replace(enclosing, body=(nest,))
     return unguarded if loop.symbol in tiled_symbols(nest) else None
 
 

@@ -99,10 +99,10 @@ class _Unrolling:
             match stmt:
                 case Break() | Continue():
                     return _Residue(tuple(out), type(stmt))
-                case If(test, then, other):
+                case If(test, then, orelse):
                     decided = simplify_expr(test, Bounds())
                     if isinstance(decided, Const):
-                        inner = self.residue_of(then if decided.value else other)
+                        inner = self.residue_of(then if decided.value else orelse)
                         if inner is None:
                             return None
                         out += inner.body
@@ -166,13 +166,13 @@ def _is_profitable(loop: For) -> bool:
 
 def _decidable_tests(loop: For, outer: frozenset[Symbol]) -> Iterator[frozenset[Symbol]]:
     """Yield the symbols of each test inside that depends on short loops only."""
-    known = outer | {loop.symbol}
+    index_symbols = outer | {loop.symbol}
     for stmt in loop.body:
         if isinstance(stmt, For) and _is_short(stmt):
-            yield from _decidable_tests(stmt, known)
+            yield from _decidable_tests(stmt, index_symbols)
         elif isinstance(stmt, If):
             symbols = free_symbols(stmt.test)
-            if symbols and symbols <= known and not any(reads(stmt.test)):
+            if symbols and symbols <= index_symbols and not any(reads(stmt.test)):
                 yield symbols
 
 

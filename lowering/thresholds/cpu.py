@@ -101,7 +101,7 @@ MAX_SINGLE_STRIP_VECTORS = 12
 """Vectors of columns that are one strip, whose sums are in registers: rows are read once. Sums down
 a few columns. With a larger one sums are spilled where a processor has 16 registers."""
 
-DYNAMIC_STRIP_PIECES = 8
+DYNAMIC_STRIP_WIDTHS = 8
 """Pieces of each thread's strip that are assumed where the number of columns is dynamic. Sums down
 columns. With a larger one strips are wider, and arrays of few columns have none."""
 

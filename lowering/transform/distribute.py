@@ -73,12 +73,12 @@ def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
             return ()
         first = replace(loop, body=loop.body[:position])
         facts.tell((first,), facts.temporaries_in(loop))
-        own_first = facts.private(first) | {node.id for node in crossing}
-        if not facts.is_free(first, own_first, domain, facts.around(loop)):
+        privatized = facts.private(first) | {node.id for node in crossing}
+        if not facts.is_free(first, privatized, domain, facts.around(loop)):
             return ()
-        one, other = distribute_at(loop, position, crossing, trip_count(loop), fresh)
-        written = frozenset(node.id for node in writes(other.body))
-        distributed = one, replace(other, body=_inline_symbols(other.body, {}, written))
+        head, tail = distribute_at(loop, position, crossing, trip_count(loop), fresh)
+        written = frozenset(node.id for node in writes(tail.body))
+        distributed = head, replace(tail, body=_inline_symbols(tail.body, {}, written))
         facts.tell(distributed, facts.temporaries_in(loop))
         return distributed
 
@@ -110,10 +110,10 @@ def distribution_point(body: Body) -> int:
 
 
 def _has_loops(stmt: Stmt) -> bool:
-    return any(isinstance(one, For | While) for one in statements((stmt,)))
+    return any(isinstance(nested, For | While) for nested in statements((stmt,)))
 
 
-def find_crossing(loop: For, position: int, own: frozenset[int]) -> list[Node] | None:
+def find_crossing(loop: For, position: int, private: frozenset[int]) -> list[Node] | None:
     """Return the scalars that an iteration reads after a position and computes before it; None
     where it needs more, or distribution would reverse a dependence."""
     first, second = loop.body[:position], loop.body[position:]
@@ -125,16 +125,16 @@ def find_crossing(loop: For, position: int, own: frozenset[int]) -> list[Node] |
     touched = collect_accesses((loop,))
     crossing: list[Node] = []
     for node in shared:
-        if node.id in own and not node.rank:
+        if node.id in private and not node.rank:
             crossing.append(node)
             continue
         sites = touched.of(node)
         early = [site for site in sites if site.route[1][0] < position]
         late = [site for site in sites if site.route[1][0] >= position]
-        if not node.rank or node.id in own:
+        if not node.rank or node.id in private:
             return None
-        for one, other in product(late, early):
-            if (one.writes or other.writes) and has_carried_dependence(loop, one, other):
+        for source, sink in product(late, early):
+            if (source.writes or sink.writes) and has_carried_dependence(loop, source, sink):
                 return None
     return sorted(crossing, key=lambda node: node.id)
 
@@ -192,7 +192,7 @@ def _inline_symbols(body: Body, values: Mapping[Symbol, Expr], written: frozense
 
     for stmt in body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Read):
-            if written.isdisjoint(one.node.id for one in reads_of(stmt.value)):
+            if written.isdisjoint(read.node.id for read in reads_of(stmt.value)):
                 values[stmt.symbol] = stmt.value
         if isinstance(stmt, Store):
             stmt = replace(stmt, value=value(stmt.value))

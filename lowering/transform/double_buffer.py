@@ -44,7 +44,7 @@ from ..ir.indexing import Affine, Symbol, substitute, var
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.ops import OPS
 from ..ir.rewrite import map_kernels, map_statements, rename, with_bodies
-from ..ir.walk import binds, bodies, own_writes, statements, writes
+from ..ir.walk import binds, bodies, direct_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 
@@ -94,7 +94,7 @@ class _Change:
             body = (Store(here, old, self.change.span), *body)
         if self.tests:
             copies = {n.id: fresh.like(n) for n in writes(body) if n != new}
-            names = {s: fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
+            names = {s: fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
             body = rename(body, names, copies)
         back = Store(self.change.access, Read(new, index), self.change.span)
         nests = (*self.nest(body, fresh), *self.nest((back,), fresh))
@@ -127,12 +127,14 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
     loops, body = perfect_nest(loop)
     private = facts.private(loops[-1])
     inside = statements(body)
-    visible = [one for one in inside if any(node.id not in private for node in own_writes(one))]
+    visible = [
+        effect for effect in inside if any(node.id not in private for node in direct_writes(effect))
+    ]
     blocking = Print, Permute, Alloc, Break, Continue, While, Fill
     if len(visible) != 1 or any(isinstance(stmt, blocking) for stmt in inside):
         return None
     (change,) = visible
-    if not isinstance(change, Store | Update) or any(one.kind != "serial" for one in loops):
+    if not isinstance(change, Store | Update) or any(level.kind != "serial" for level in loops):
         return None
     node, index = change.access.node, change.access.index
     is_special = isinstance(change, Update) and (change.pair is not None or change.atomic)
@@ -146,9 +148,9 @@ def _match_change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh)
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     if any(isinstance(at, Dynamic) or at.symbols() & bound for at in index):
         return None
-    known = ranges((*outer, *loops))
+    domain = ranges((*outer, *loops))
     is_unconditional = any(stmt is change for stmt in body)
-    if not _is_last(body, change) or not (is_unconditional or is_in_range(node, index, known)):
+    if not _is_last(body, change) or not (is_unconditional or is_in_range(node, index, domain)):
         return None
     if facts.is_free(loop, facts.private(loop), ranges(outer)) or find_accumulators(
         loop, private, facts
@@ -174,16 +176,18 @@ def _run_time_tests(
     changed, None where that cannot be expressed."""
     node, tests = change.access.node, dict[Expr, None]()
     for at, loop in enumerate(loops):
-        known = ranges((*outer, *loops[:at]))
+        domain = ranges((*outer, *loops[:at]))
         sites = collect_accesses((loop,)).of(node)
         writes = [site for site in sites if site.writes]
         if any(
-            has_carried_dependence(loop, one, other, known) for one in writes for other in writes
+            has_carried_dependence(loop, source, sink, domain)
+            for source in writes
+            for sink in writes
         ):
             return None
         for site in sites:
             if not site.writes and any(
-                has_carried_dependence(loop, one, site, known) for one in writes
+                has_carried_dependence(loop, source, site, domain) for source in writes
             ):
                 test = _distance_test(loop, site, writes[0]) if len(loops) == 1 else None
                 if test is None or is_never(test, {}, ranges((*outer, loop))):
@@ -220,9 +224,9 @@ def _subscript_distance(expr: Expr, written: Index, symbol: Symbol) -> Expr | No
     match expr:
         case Position(at):
             return Position(at - written)
-        case Apply(op, (one, other), dtype) if op.name == "add" and here in (one, other):
-            return other if one == here else one
-        case Apply(op, (one, other), dtype) if op.name == "sub" and one == here:
-            return Apply(OPS["neg"], (other,), dtype)
+        case Apply(op, (left, right), dtype) if op.name == "add" and here in (left, right):
+            return right if left == here else left
+        case Apply(op, (left, right), dtype) if op.name == "sub" and left == here:
+            return Apply(OPS["neg"], (right,), dtype)
         case _:
             return None

@@ -62,10 +62,10 @@ def expand_dynamic(program: Program, facts: Facts, fresh: Fresh) -> Program:
         has_alloc = any(isinstance(stmt, Alloc) for stmt in statements((loop,)))
         if has_alloc or any(touched.is_read_before_written(node) for node in candidates):
             return ()
-        private, known = facts.private(loop), ranges(outer)
-        if not fresh.fits((trip_count(loop),)) or facts.is_free(loop, private, known):
+        private, domain = facts.private(loop), ranges(outer)
+        if not fresh.fits((trip_count(loop),)) or facts.is_free(loop, private, domain):
             return ()
-        is_expandable = facts.is_free(loop, private | ids, known)
+        is_expandable = facts.is_free(loop, private | ids, domain)
         return _expand(loop, candidates, private, fresh) if is_expandable else ()
 
     return map_kernels(program, lambda body: replace_loops(body, facts, expand_loop))
@@ -87,6 +87,6 @@ def _expand(loop: For, arrays: list[Node], private: frozenset[int], fresh: Fresh
     limit = Const(thresholds.MAX_EXPANDED_BYTES, dtypes.int64)
     fits = Apply(OPS["le"], (Position(sum(sizes, start=const(0))), limit), dtypes.bool_)
     copies = {n.id: fresh.like(n) for n in writes((loop,)) if n.id in private}
-    names = {s: fresh.symbol(s.name) for one in statements((loop,)) for s in binds(one)}
+    names = {s: fresh.symbol(s.name) for stmt in statements((loop,)) for s in binds(stmt)}
     copy = rename(remap_accesses((loop,), expand), names, copies)
     return (If(fits, (*map(Alloc, expanded.values()), *copy), (loop,), loop.span),)

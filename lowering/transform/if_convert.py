@@ -45,7 +45,7 @@ from ..ir.loops import Comment, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
-from ..ir.walk import expressions_of, own_writes
+from ..ir.walk import direct_writes, expressions_of
 
 Body = tuple[Stmt, ...]
 Values = Mapping[int, Expr]
@@ -63,11 +63,11 @@ class IfConverted(NamedTuple):
 
 
 def can_if_convert(
-    body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bool = True
+    body: Body, jumps: tuple[type, ...], domain: tuple[Range, ...], sure: bool = True
 ) -> bool:
     """Whether statements can be if-converted, `jumps` being the jumps that may be there.
 
-    `known` is what is known of symbols whatever tests say. Without `sure`, the statements are
+    `domain` are the ranges of symbols whatever tests say. Without `sure`, the statements are
     speculative: they are executed where they should not be.
     """
     for number, stmt in enumerate(body):
@@ -78,19 +78,19 @@ def can_if_convert(
                 if isinstance(stmt, Update) and stmt.over:
                     return False
                 operands = (*expressions_of(stmt), Read(access.node, access.index))
-                if not is_made_of_numbers(stmt) or not all(
-                    _is_vectorizable(e, known, sure) for e in operands
+                if not writes_only_numbers(stmt) or not all(
+                    _is_vectorizable(e, domain, sure) for e in operands
                 ):
                     return False
-            case If(test, then, other):
-                has_jump = ends_in_jump(then) or ends_in_jump(other)
-                branches = (_without_jump(then), _without_jump(other))
-                inner = all(can_if_convert(one, (), known, sure=False) for one in branches)
-                if not inner or not set(map(type, (*then[-1:], *other[-1:]))) & _JUMPS <= set(
+            case If(test, then, orelse):
+                has_jump = ends_in_jump(then) or ends_in_jump(orelse)
+                branches = (_without_jump(then), _without_jump(orelse))
+                inner = all(can_if_convert(branch, (), domain, sure=False) for branch in branches)
+                if not inner or not set(map(type, (*then[-1:], *orelse[-1:]))) & _JUMPS <= set(
                     jumps
                 ):
                     return False
-                if not _is_vectorizable(test, known, sure):
+                if not _is_vectorizable(test, domain, sure):
                     return False
                 sure = sure and not has_jump
             case Break() | Continue():
@@ -114,21 +114,21 @@ def is_number(node: Node) -> bool:
     return node.dtype.compute is node.dtype and node.dtype.kind != "c"
 
 
-def is_made_of_numbers(stmt: Stmt) -> bool:
+def writes_only_numbers(stmt: Stmt) -> bool:
     """Whether all that a statement itself changes are numbers, or complex values from parts, see
     `complex_pairs`."""
     match stmt:
         case Store(_, Apply(op)) if op.name == "complex":
             return True
         case _:
-            return all(map(is_number, own_writes(stmt)))
+            return all(map(is_number, direct_writes(stmt)))
 
 
-def if_convert(body: Body, fresh: Fresh, values: Values, known: tuple[Range, ...]) -> IfConverted:
+def if_convert(body: Body, fresh: Fresh, values: Values, domain: tuple[Range, ...]) -> IfConverted:
     """Return statements if-converted; `values` are the scalars with a current value other than
     their own."""
     converter = _IfConverter(fresh)
-    body = rewrite(body, Rewrite(expr=partial(evaluate_eagerly, known=known)))
+    body = rewrite(body, Rewrite(expr=partial(evaluate_eagerly, domain=domain)))
     result = converter.run(body, {_ACTIVE: TRUE, **values}, None)
     return IfConverted(
         tuple(converter.out),
@@ -141,25 +141,29 @@ _ACTIVE = -1
 """The key in `Values` of the predicate that the iteration goes on; no node has this id."""
 
 
-def _is_vectorizable(expr: Expr, known: tuple[Range, ...], sure: bool) -> bool:
+def _is_vectorizable(expr: Expr, domain: tuple[Range, ...], sure: bool) -> bool:
     """Whether an expression can be computed on vectors, and speculatively unless `sure`."""
-    return (sure or reads_in_bounds(expr, known)) and can_be_vector(evaluate_eagerly(expr, known))
+    return (sure or reads_in_bounds(expr, domain)) and can_be_vector(evaluate_eagerly(expr, domain))
 
 
-def reads_in_bounds(expr: Expr, known: tuple[Range, ...]) -> bool:
+def reads_in_bounds(expr: Expr, domain: tuple[Range, ...]) -> bool:
     """Whether all reads of an expression are in bounds, whatever tests say."""
-    return all(is_in_range(read.node, read.index, known) for read in reads(expr))
+    return all(is_in_range(read.node, read.index, domain) for read in reads(expr))
 
 
-def evaluate_eagerly(expr: Expr, known: tuple[Range, ...]) -> Expr:
+def evaluate_eagerly(expr: Expr, domain: tuple[Range, ...]) -> Expr:
     """Return an expression whose `and` and `or` evaluate both operands, where all reads are in
     bounds."""
 
-    def value(one: Expr) -> Expr:
-        one = rebuild(one, value, lambda index: index)
-        if isinstance(one, Select) and one.dtype is dtypes.bool_ and reads_in_bounds(one, known):
-            return select(one.test, one.yes, one.no)
-        return one
+    def value(part: Expr) -> Expr:
+        part = rebuild(part, value, lambda index: index)
+        if (
+            isinstance(part, Select)
+            and part.dtype is dtypes.bool_
+            and reads_in_bounds(part, domain)
+        ):
+            return select(part.test, part.yes, part.no)
+        return part
 
     return value(expr)
 
@@ -194,13 +198,13 @@ class _IfConverter:
                     values = {**values, node.id: self.named(node, new, stmt.span)}
                 case Store(access, value) | Update(access, _, value):
                     self.store(stmt, access, substitute_values(value, values), mask)
-                case If(test, then, other):
-                    rest = body[number + 1 :] if ends_in_jump(then) or ends_in_jump(other) else ()
-                    then, other = (
-                        (then, (*other, *rest)) if ends_in_jump(then) else ((*then, *rest), other)
+                case If(test, then, orelse):
+                    rest = body[number + 1 :] if ends_in_jump(then) or ends_in_jump(orelse) else ()
+                    then, orelse = (
+                        (then, (*orelse, *rest)) if ends_in_jump(then) else ((*then, *rest), orelse)
                     )
                     values = self.branch(
-                        stmt, then, other, substitute_values(test, values), values, mask
+                        stmt, then, orelse, substitute_values(test, values), values, mask
                     )
                     if rest:
                         return values
@@ -222,13 +226,13 @@ class _IfConverter:
         self.out.append(Store(access, value, stmt.span))
 
     def branch(
-        self, stmt: If, then: Body, other: Body, test: Expr, values: Values, mask: Expr | None
+        self, stmt: If, then: Body, orelse: Body, test: Expr, values: Values, mask: Expr | None
     ) -> Values:
         """Convert both sides of a branch; return the values of scalars after it."""
-        if not isinstance(test, Read) and not _is_single_store((*then, *other)):
+        if not isinstance(test, Read) and not _is_single_store((*then, *orelse)):
             test = self.named(Node(-1, "test", (), dtypes.bool_), test, stmt.span)
         then_values = self.run(then, values, conjoin(mask, test))
-        else_values = self.run(other, values, conjoin(mask, _negate(test)))
+        else_values = self.run(orelse, values, conjoin(mask, _negate(test)))
         return self.merged(test, then_values, else_values, stmt.span)
 
     def merged(self, test: Expr, then_values: Values, else_values: Values, span: Span) -> Values:
@@ -258,10 +262,10 @@ class _IfConverter:
 def substitute_values(expr: Expr, values: Values) -> Expr:
     """Return an expression with the current values of scalars substituted."""
 
-    def value(one: Expr) -> Expr:
-        if isinstance(one, Read) and not one.node.rank:
-            return values.get(one.node.id, one)
-        return rebuild(one, value, lambda index: index)
+    def value(part: Expr) -> Expr:
+        if isinstance(part, Read) and not part.node.rank:
+            return values.get(part.node.id, part)
+        return rebuild(part, value, lambda index: index)
 
     return value(expr)
 

@@ -54,7 +54,7 @@ from ..ir.rewrite import (
     rename,
     with_bodies,
 )
-from ..ir.walk import binds, bodies, free_symbols, own_writes, statements, writes
+from ..ir.walk import binds, bodies, direct_writes, free_symbols, statements, writes
 from ..passes.dce import eliminate_dead_code
 from ..passes.dead_stores import eliminate_dead_stores
 from ..passes.simplify import simplify
@@ -135,7 +135,7 @@ class _Substitution:
                 stmt = with_bodies(stmt, tuple(map(self.inside, bodies(stmt))))
                 self.forget(writes((stmt,)))
             case _:
-                self.forget(own_writes(stmt))
+                self.forget(direct_writes(stmt))
         return (stmt,)
 
     def expr(self, expr: Expr) -> Expr:
@@ -277,7 +277,7 @@ class _CountedLoops:
         increment = Store(Access(counting.node, ()), incremented, counting.loop.span)
         body = tuple(increment if stmt is counting.last else stmt for stmt in counting.loop.body)
         counted = self.over(counting, iterations, body)
-        names = {s: self.fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
+        names = {s: self.fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
         is_up = Apply(OPS["ge"], (Position(step), Position(const(1))), dtypes.bool_)
         return (
             *bindings,
@@ -317,7 +317,7 @@ class _CountingLoop:
     sign: int
 
 
-def _match_counting(loop: While, own: frozenset[int]) -> _CountingLoop | None:
+def _match_counting(loop: While, private: frozenset[int]) -> _CountingLoop | None:
     """Return how a while loop counts, None where it does more, or ends in another way."""
     code = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     only_comments = all(isinstance(stmt, Comment) for stmt in loop.prelude)
@@ -330,25 +330,25 @@ def _match_counting(loop: While, own: frozenset[int]) -> _CountingLoop | None:
         return None
     last, name = code[-1], loop.test.op.name
     written = {node.id: node for node in writes(loop.body)}
-    write_ids = [node.id for stmt in statements(loop.body) for node in own_writes(stmt)]
+    write_ids = [node.id for stmt in statements(loop.body) for node in direct_writes(stmt)]
     increment = _match_increment(last)
     if name not in MIRRORED or increment is None or not isinstance(last, Store | Update):
         return None
-    (by, sign), node, (one, other) = increment, last.access.node, loop.test.args
-    if other == Read(node, ()):
-        one, other, name = other, one, MIRRORED[name]
+    (by, sign), node, (left, right) = increment, last.access.node, loop.test.args
+    if right == Read(node, ()):
+        left, right, name = right, left, MIRRORED[name]
     bound = {symbol for stmt in statements(loop.body) for symbol in binds(stmt)}
-    for value in (by, other):
+    for value in (by, right):
         if free_symbols(value) & bound or any(read.node.id in written for read in reads(value)):
             return None
-    counts = one == Read(node, ()) and node.id in own and write_ids.count(node.id) == 1
-    if not counts or other.dtype is not dtypes.int64 or by.dtype is not dtypes.int64:
+    counts = left == Read(node, ()) and node.id in private and write_ids.count(node.id) == 1
+    if not counts or right.dtype is not dtypes.int64 or by.dtype is not dtypes.int64:
         return None
     if not isinstance(by, Const):
-        scalars = {number for number, one in written.items() if not one.rank}
+        scalars = {number for number, target in written.items() if not target.rank}
         if sign < 0 or name not in UPWARD or scalars != {node.id}:
             return None
-    return _CountingLoop(loop, node, name, other, last, by, sign)
+    return _CountingLoop(loop, node, name, right, last, by, sign)
 
 
 def _match_increment(stmt: Stmt) -> tuple[Expr, int] | None:
@@ -373,8 +373,11 @@ def _is_increment(stmt: Stmt, steps: Steps) -> bool:
 def _as_integer_index(value: Expr) -> Affine | None:
     """Return a 64-bit integer as an index expression, None where it reads anything."""
     match value:
-        case Apply(op, (one, other), dtype) if dtype is dtypes.int64 and op.name in ("add", "sub"):
-            left, right = _as_integer_index(one), _as_integer_index(other)
+        case Apply(op, (first, second), dtype) if dtype is dtypes.int64 and op.name in (
+            "add",
+            "sub",
+        ):
+            left, right = _as_integer_index(first), _as_integer_index(second)
             if left is None or right is None:
                 return None
             return left + right if op.name == "add" else left - right

@@ -61,10 +61,14 @@ class OutermostRewriter(ABC):
     @classmethod
     def on(cls, program: Program, target: Target) -> Decided:
         """Return the program with its nests rewritten, and the decisions."""
-        own = frozenset(node.id for node in program.locals)
-        known = bounds_of(parameter.node for parameter in program.parameters)
+        temporaries = frozenset(node.id for node in program.locals)
+        bounds = bounds_of(parameter.node for parameter in program.parameters)
         rewriter = cls(
-            fresh_for(program), target, own, cache(partial(loop_local_nodes, program)), known
+            fresh_for(program),
+            target,
+            temporaries,
+            cache(partial(loop_local_nodes, program)),
+            bounds,
         )
         kernels = tuple(replace(k, body=rewriter.body(k.body, ())) for k in program.kernels)
         if not rewriter.decisions:
@@ -103,10 +107,10 @@ class OutermostRewriter(ABC):
 
     def end(self, loop: For, outer: tuple[For, ...]) -> Affine:
         """Return the end of a loop, but not before its start if it has no iterations."""
-        known = self.known
-        for one in outer:
-            known = known.inside(one)
-        least = known.least(loop.hi - loop.lo)
+        bounds = self.known
+        for enclosing in outer:
+            bounds = bounds.inside(enclosing)
+        least = bounds.least(loop.hi - loop.lo)
         return loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
 
     def cut(

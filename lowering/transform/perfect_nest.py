@@ -41,7 +41,7 @@ def make_perfect_nests(program: Program, facts: Facts) -> Program:
     device."""
 
     def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(one for stmt in body for one in rewrite(stmt))
+        return tuple(new for stmt in body for new in rewrite(stmt))
 
     def rewrite(stmt: Stmt) -> tuple[Stmt, ...]:
         sunk = _sink_scalars(stmt, facts) if isinstance(stmt, For) else None
@@ -83,7 +83,7 @@ def _sink_scalars(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
         isinstance(s, For) and largest_trip_count((s,)) >= thresholds.LONG_INNER_LOOP_ITERATIONS
         for s in statements(body)
     )
-    counts = [static_trip_count(one) for one in loops]
+    counts = [static_trip_count(level) for level in loops]
     if not is_long and (
         None in counts or prod(count or 0 for count in counts) >= thresholds.ENOUGH_BLOCK_POINTS
     ):

@@ -53,7 +53,7 @@ def _in_loops(stmt: Stmt, sizes: frozenset[Symbol]) -> Stmt:
     """Return a statement with the stores in its loops recognized."""
     if isinstance(stmt, For):
         return with_bodies(stmt, (_Available(sizes).body(stmt.body),))
-    lists = tuple(tuple(_in_loops(one, sizes) for one in part) for part in bodies(stmt))
+    lists = tuple(tuple(_in_loops(nested, sizes) for nested in part) for part in bodies(stmt))
     return with_bodies(stmt, lists)
 
 
@@ -72,20 +72,20 @@ class _Available:
         out: list[Stmt] = []
         renamed: dict[Symbol, Affine] = {}
         for stmt in body:
-            (one,) = substitute((stmt,), renamed) if renamed else (stmt,)
-            if isinstance(one, Let) and one.symbol not in self.sizes:
-                available = next((s for value, s in self.values if value == one.value), None)
+            (current,) = substitute((stmt,), renamed) if renamed else (stmt,)
+            if isinstance(current, Let) and current.symbol not in self.sizes:
+                available = next((s for value, s in self.values if value == current.value), None)
                 if available is not None:
-                    renamed[one.symbol] = var(available)
+                    renamed[current.symbol] = var(available)
                     continue
-                self.values.append((one.value, one.symbol))
-            elif isinstance(one, Check):
-                if one.test in self.tests:
+                self.values.append((current.value, current.symbol))
+            elif isinstance(current, Check):
+                if current.test in self.tests:
                     continue
-                if not any(reads(one.test)):
-                    self.tests.append(one.test)
-            out.append(self.inside(one))
-            self.forget(one)
+                if not any(reads(current.test)):
+                    self.tests.append(current.test)
+            out.append(self.inside(current))
+            self.forget(current)
         return tuple(out)
 
     def inside(self, stmt: Stmt) -> Stmt:
@@ -96,8 +96,8 @@ class _Available:
             return normalize_subtraction(stmt)
         if isinstance(stmt, For | While):
             self.forget(stmt)
-        lists = tuple(_Available(self.sizes, [*self.values], [*self.tests]).body(one)
-                      for one in bodies(stmt))  # fmt: skip
+        lists = tuple(_Available(self.sizes, [*self.values], [*self.tests]).body(nested)
+                      for nested in bodies(stmt))  # fmt: skip
         rewritten = with_bodies(stmt, lists)
         return match_min_max(rewritten) or rewritten if isinstance(rewritten, If) else rewritten
 
@@ -106,8 +106,8 @@ class _Available:
         changed = {node.id for node in writes((stmt,))}
         if changed:
             self.values = [
-                one for one in self.values
-                if not any(read.node.id in changed for read in reads(one[0]))
+                entry for entry in self.values
+                if not any(read.node.id in changed for read in reads(entry[0]))
             ]  # fmt: skip
 
 
@@ -117,13 +117,13 @@ def match_update(stmt: Store) -> Update | None:
     access, value = stmt.access, stmt.value
     if not isinstance(value, Apply) or len(value.args) != 2 or value.dtype is not access.node.dtype:
         return None
-    one, other = value.args
-    op, term = value.op, other
-    if op.name == "sub" and value.dtype.kind in "iu" and _is_read_of(one, access):
-        op, term = OPS["add"], Apply(OPS["neg"], (other,), value.dtype)
-    elif op.side == "both" and value.dtype.kind != "f" and not _is_read_of(one, access):
-        one, term = other, one
-    if not _is_read_of(one, access) or not is_reassociable(op, value.dtype, exact=True):
+    left, right = value.args
+    op, term = value.op, right
+    if op.name == "sub" and value.dtype.kind in "iu" and _is_read_of(left, access):
+        op, term = OPS["add"], Apply(OPS["neg"], (right,), value.dtype)
+    elif op.side == "both" and value.dtype.kind != "f" and not _is_read_of(left, access):
+        left, term = right, left
+    if not _is_read_of(left, access) or not is_reassociable(op, value.dtype, exact=True):
         return None
     return _update(access, op, term, stmt)
 
@@ -138,19 +138,19 @@ def normalize_subtraction(stmt: Update) -> Update:
 
 def match_min_max(stmt: If) -> Update | None:
     """Return a branch that keeps the maximum or minimum of integers as an update."""
-    test, then = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
+    test, then = stmt.test, [nested for nested in stmt.then if not isinstance(nested, Comment)]
     if len(then) != 1 or stmt.other or not isinstance(then[0], Store):
         return None
     store = then[0]
     if not isinstance(test, Apply) or test.op.name not in EXTREMES:
         return None
-    (one, other), name = test.args, test.op.name
-    if _is_read_of(one, store.access):
-        one, other, name = other, one, MIRRORED[name]
-    are_integers = store.access.node.dtype.kind in "iu" and one.dtype is store.value.dtype
-    if not are_integers or one != store.value or not _is_read_of(other, store.access):
+    (left, right), name = test.args, test.op.name
+    if _is_read_of(left, store.access):
+        left, right, name = right, left, MIRRORED[name]
+    are_integers = store.access.node.dtype.kind in "iu" and left.dtype is store.value.dtype
+    if not are_integers or left != store.value or not _is_read_of(right, store.access):
         return None
-    return _update(store.access, OPS[EXTREMES[name]], one, store)
+    return _update(store.access, OPS[EXTREMES[name]], left, store)
 
 
 def _is_read_of(value: Expr, access: Access) -> bool:

@@ -42,8 +42,8 @@ def remap_accesses(
             return new if same else replace(new, node=node, index=index)
         return new
 
-    def remap_access(one: Access) -> Access:
-        return Access(*moved(one.node, one.index))
+    def remap_access(access: Access) -> Access:
+        return Access(*moved(access.node, access.index))
 
     def change(stmt: Stmt) -> tuple[Stmt, ...]:
         stmt = rebuild_statement(stmt, Rewrite(expr=remap_reads))

@@ -27,7 +27,7 @@ from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import For, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import map_kernels, rename, with_bodies
-from ..ir.walk import bodies, own_reads, own_writes, statements
+from ..ir.walk import bodies, direct_reads, direct_writes, statements
 
 Body = tuple[Stmt, ...]
 
@@ -53,7 +53,9 @@ def rename_temporaries(program: Program, is_asked: Callable[[For], bool]) -> Pro
     def deeper(stmt: Stmt, in_loop: bool) -> Stmt:
         lists = bodies(stmt)
         in_loop = in_loop or isinstance(stmt, For | While)
-        return with_bodies(stmt, tuple(body(one, in_loop) for one in lists)) if lists else stmt
+        return (
+            with_bodies(stmt, tuple(body(nested, in_loop) for nested in lists)) if lists else stmt
+        )
 
     return fresh.declared(map_kernels(program, lambda stmts: body(stmts, False)))
 
@@ -63,11 +65,13 @@ def _rename_loops(
 ) -> Iterator[tuple[int, Stmt]]:
     """Yield loops with renamed temporaries, by the `id` of those that they replace."""
     for loop in candidates:
-        nodes = {n.id: n for s in statements((loop,)) for n in (*own_reads(s), *own_writes(s))}
+        nodes = {
+            n.id: n for s in statements((loop,)) for n in (*direct_reads(s), *direct_writes(s))
+        }
         ids = [number for number in sorted(nodes) if uses.is_free(nodes[number], loop)]
         copies = {number: fresh.like(nodes[number]) for number in ids}
         for number in ids:
-            uses.users[number] = [one for one in uses.users[number] if one is not loop]
+            uses.users[number] = [user for user in uses.users[number] if user is not loop]
         if copies:
             (renamed,) = rename((loop,), {}, copies)
             yield id(loop), renamed
@@ -83,13 +87,13 @@ class _StatementUses:
         self.users: dict[int, list[Stmt]] = {}
         uses: UseCounts = {}
         for stmt in stmts:
-            for one in statements((stmt,)):
-                for node in (*own_reads(one), *own_writes(one)):
+            for nested in statements((stmt,)):
+                for node in (*direct_reads(nested), *direct_writes(nested)):
                     uses[node.id] = uses.get(node.id, 0) + 1
                     users = self.users.setdefault(node.id, [])
                     if not users or users[-1] is not stmt:
                         users.append(stmt)
-        self.jumps = any(isinstance(one, Break | Continue) for one in statements(stmts))
+        self.jumps = any(isinstance(nested, Break | Continue) for nested in statements(stmts))
         self.alone = {number for number, times in uses.items() if times == total.get(number)}
 
     def is_free(self, node: Node, loop: For) -> bool:
@@ -105,10 +109,10 @@ class _StatementUses:
         ):
             return False
         if node.rank:
-            return all(_writes_before_reading(node, one) for one in users)
-        at = next(n for n, one in enumerate(users) if one is loop)
+            return all(_writes_before_reading(node, user) for user in users)
+        at = next(n for n, user in enumerate(users) if user is loop)
         for stmt in (*users[at + 1 :], *(users[:at] if self.in_loop else ())):
-            overwrites = isinstance(stmt, Store) and node not in own_reads(stmt)
+            overwrites = isinstance(stmt, Store) and node not in direct_reads(stmt)
             if overwrites and not self.jumps:
                 return True
             if not overwrites and not _writes_before_reading(node, stmt):

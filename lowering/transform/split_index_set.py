@@ -66,9 +66,9 @@ def split_and_rename(program: Program) -> Program:
 
 def split_index_sets(program: Program, facts: Facts) -> Program:
     """Return the program with loops split before, at and after their conflicting iteration."""
-    known = bounds_of(parameter.node for parameter in program.parameters)
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
     splitter = _IndexSetSplitter(facts)
-    return map_kernels(program, lambda body: splitter.body(body, known, ()))
+    return map_kernels(program, lambda body: splitter.body(body, bounds, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,18 @@ class _IndexSetSplitter:
 
     facts: Facts
 
-    def body(self, body: Sequence[Stmt], known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+    def body(
+        self, body: Sequence[Stmt], bounds: Bounds, outer: tuple[For, ...]
+    ) -> tuple[Stmt, ...]:
         """Return statements with the loops among and inside them split."""
-        return tuple(new for stmt in body for new in self.statement(stmt, known, outer))
+        return tuple(new for stmt in body for new in self.statement(stmt, bounds, outer))
 
-    def statement(self, stmt: Stmt, known: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+    def statement(self, stmt: Stmt, bounds: Bounds, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
         """Return the statements that replace a statement."""
         if not isinstance(stmt, For):
-            lists = tuple(self.body(one, known, outer) for one in bodies(stmt))
+            lists = tuple(self.body(nested, bounds, outer) for nested in bodies(stmt))
             return (with_bodies(stmt, lists),)
-        inner = self.body(stmt.body, known.inside(stmt), (*outer, stmt))
+        inner = self.body(stmt.body, bounds.inside(stmt), (*outer, stmt))
         rewritten = with_bodies(stmt, (inner,))
         private = self.facts.private(stmt)
         if rewritten is not stmt:
@@ -100,7 +102,7 @@ class _IndexSetSplitter:
             or is_large(rewritten)
         ):
             return (rewritten,)
-        for point in conflicting_iterations(rewritten, known):
+        for point in conflicting_iterations(rewritten, bounds):
             before, at_point, after = (
                 replace(rewritten, lo=lo, hi=hi)
                 for lo, hi in ((rewritten.lo, point), (point, point + 1), (point + 1, rewritten.hi))

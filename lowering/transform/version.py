@@ -54,15 +54,17 @@ def version_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
         if not conditions:
             return (stmt,)
         tests = dict.fromkeys(test for tests in conditions.values() for test in tests)
-        unchecked = map_statements((stmt,), lambda one: () if id(one) in conditions else (one,))
+        unchecked = map_statements(
+            (stmt,), lambda nested: () if id(nested) in conditions else (nested,)
+        )
         loop_uses = count_uses(unchecked)
         ids = [n for n in loop_uses if n in locals_ and loop_uses[n] == all_uses[n]]
         copies = {number: fresh.like(locals_[number]) for number in ids}
-        names = {s: fresh.symbol(s.name) for one in statements(unchecked) for s in binds(one)}
+        names = {s: fresh.symbol(s.name) for nested in statements(unchecked) for s in binds(nested)}
         return (If(conjunction([*tests]), rename(unchecked, names, copies), (stmt,), stmt.span),)
 
     kernels = tuple(
-        Kernel(kernel.name, tuple(one for stmt in kernel.body for one in version(stmt)))
+        Kernel(kernel.name, tuple(new for stmt in kernel.body for new in version(stmt)))
         for kernel in program.kernels
     )
     return program if kernels == program.kernels else replace(program, kernels=kernels)
@@ -73,20 +75,20 @@ def _decidable_checks(stmt: For | While, facts: Facts) -> dict[int, list[Expr]]:
     can be decided before it."""
     inside = statements((stmt,))
     blocking = Print, Permute, Alloc
-    if any(isinstance(one, blocking) for one in inside):
+    if any(isinstance(nested, blocking) for nested in inside):
         return {}
     if isinstance(stmt, For) and facts.is_free(stmt, facts.private(stmt)):
         return {}
-    bound = {symbol for one in inside for symbol in binds(one)}
+    bound = {symbol for nested in inside for symbol in binds(nested)}
     conditions: dict[int, list[Expr]] = {}
     for check, loops in _checks(stmt, ()):
         minima = [_minimum(part, loops) for part in split_conjunction(check.test)]
-        if any(one is None or one.symbols() & bound for one in minima):
+        if any(minimum is None or minimum.symbols() & bound for minimum in minima):
             continue
         zero = Const(0, dtypes.int64)
         conditions[id(check)] = [
-            Apply(OPS["ge"], (Position(one), zero), dtypes.bool_)
-            for one in minima if one is not None
+            Apply(OPS["ge"], (Position(minimum), zero), dtypes.bool_)
+            for minimum in minima if minimum is not None
         ]  # fmt: skip
     return conditions
 
@@ -97,8 +99,8 @@ def _checks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[Check, tuple[F
         yield stmt, loops
     inner = (*loops, stmt) if isinstance(stmt, For) else loops
     for part in bodies(stmt):
-        for one in part:
-            yield from _checks(one, inner)
+        for nested in part:
+            yield from _checks(nested, inner)
 
 
 def _minimum(test: Expr, loops: tuple[For, ...]) -> Affine | None:

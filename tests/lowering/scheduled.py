@@ -19,7 +19,7 @@ from plusequals.lowering.ir.loops import Fill, For, Program, Stmt
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import own_reads, own_writes, parallel_loops, statements
+from plusequals.lowering.ir.walk import direct_reads, direct_writes, parallel_loops, statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
@@ -69,7 +69,9 @@ def out_of_order(program: Program) -> Program:
     def reversed_(stmt: Stmt) -> tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.kind != "parallel":
             return (stmt,)
-        used = {n.id: n for s in statements(stmt.body) for n in (*own_reads(s), *own_writes(s))}
+        used = {
+            n.id: n for s in statements(stmt.body) for n in (*direct_reads(s), *direct_writes(s))
+        }
         garbage = tuple(_garbage(used[number]) for number in sorted(private & used.keys()))
         last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
         made = replace(stmt, lo=last, hi=stmt.lo - stmt.step, step=-stmt.step, kind="serial")

@@ -13,7 +13,7 @@ from plusequals.lowering.ir.assignments import Assign, Block, Check, For, Print,
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.verify import verify_procedure
-from plusequals.lowering.ir.walk import own_writes, statements
+from plusequals.lowering.ir.walk import direct_writes, statements
 from plusequals.lowering.recompute import Slice, backward_slice, prepend_slice
 
 A = np.arange(1.0, 6.0)
@@ -105,7 +105,7 @@ def test_loops_and_blocks_keep_only_what_decides() -> None:
     assert isinstance(loop, For) and len(loop.body) == 1
     _, what = taken("n = 0\nwhile n < 3:\n    t[n] = a[n]\n    y[n] = b[n]\n    n += 1")
     loops = [one for one in statements(what.body) if isinstance(one, While)]
-    written = {node.label for one in statements(what.body) for node in own_writes(one)}
+    written = {node.label for one in statements(what.body) for node in direct_writes(one)}
     assert loops and "y" not in written
 
 

@@ -85,7 +85,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "EARLY_EXIT_BLOCK_ITERATIONS": (2, 3, 16, 1024),
     "STRIP_ROWS": (1, 2, 4),
     "MAX_SINGLE_STRIP_VECTORS": (1, 2, 12),
-    "DYNAMIC_STRIP_PIECES": (1, 2, 8),
+    "DYNAMIC_STRIP_WIDTHS": (1, 2, 8),
     "MAX_JAMMED_ROWS": (2, 3, 4),
     "MAX_JAMMED_STATEMENTS": (4, 60),
     "MAX_JAMMED_ITERATIONS": (1, 2, 4, 7),
@@ -207,7 +207,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "a fact of processors, devices, C or its compilers, not a policy": (
         "lowering.analysis.parallel_band.MAX_ORDERED_AXES",
         "lowering.cpu.reductions.lane_statements.WIDEST",
-        "lowering.gpu.gemm.tensor_cores.PIECE",
+        "lowering.gpu.gemm.tensor_cores.VECTOR_COPY_BYTES",
         "lowering.gpu.gemm.tensor_tiles.ROW",
         "lowering.gpu.gemm.tensor_tiles.UNIT",
         "lowering.gpu.load_hoisting.WORD",

@@ -85,29 +85,31 @@ class _CheckBlocking(OutermostRewriter):
         ):
             return None
         span = loop.span
-        read = next((one.node for b in limits for one in reads(b.value)), None)
+        read = next((operand.node for b in limits for operand in reads(b.value)), None)
         self.decisions.append(Decision("checked", BlockedCheckReason.BOUNDS, read, span=span))
         block = self.fresh.symbol("block")
         part = loop if is_block(loop) else block_loop(loop, block)
         initial: list[Stmt] = []
         inside: list[Stmt] = []
         tests: list[Expr] = []
-        for one in limits:
-            value = _narrow(one.value)
+        for limit in limits:
+            value = _narrow(limit.value)
             for op, name in ((OPS["min"], "least"), (OPS["max"], "greatest")):
                 node = self.fresh.scalar(f"{_label(value)}_{name}", value.dtype)
                 start = Const(neutral_of(op, value.dtype.kind, value.dtype.bits), value.dtype)
                 initial.append(Store(Access(node, ()), start, span))
                 inside.append(Update(Access(node, ()), op, value, None, span))
                 extreme: Expr = Read(node, (), span)
-                extreme = extreme if value is one.value else Cast(extreme, one.value.dtype)
-                sides = (one.least, extreme) if name == "least" else (extreme, one.above)
+                extreme = extreme if value is limit.value else Cast(extreme, limit.value.dtype)
+                sides = (limit.least, extreme) if name == "least" else (extreme, limit.above)
                 by = OPS["le" if name == "least" else "lt"]
                 tests.append(Apply(by, sides, dtypes.bool_))
         symbol = self.fresh.symbol(loop.symbol.name)
         scan = For(symbol, part.lo, part.hi, 1,
                    substitute(tuple(inside), {loop.symbol: var(symbol)}), span=span)  # fmt: skip
-        in_bounds = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), tests)
+        in_bounds = reduce(
+            lambda left, right: Apply(OPS["and"], (left, right), dtypes.bool_), tests
+        )
         recheck = If(Apply(OPS["logical_not"], (in_bounds,), dtypes.bool_), (part,), (), span)
         body = (*initial, scan, recheck)
         if part is loop:
@@ -128,10 +130,10 @@ class _CheckBlocking(OutermostRewriter):
                 case Store(access, value) if self.is_exclusive(access, loop):
                     values[access.node.id] = _inline(value, values)
                 case Check(test):
-                    one = _match_bounds(_inline(test, values), loop.symbol)
-                    if one is None:
+                    check = _match_bounds(_inline(test, values), loop.symbol)
+                    if check is None:
                         return []
-                    bounds_checks.append(one)
+                    bounds_checks.append(check)
                 case _:
                     return []
         return bounds_checks if self.is_readable(bounds_checks, ranges((*outer, loop))) else []
@@ -142,11 +144,11 @@ class _CheckBlocking(OutermostRewriter):
         Where subscripts do not depend on data, only a check of positions could say that they are
         not.
         """
-        read = [one for between in bounds_checks for one in reads(between.value)]
-        if any(not isinstance(at, Affine) for one in read for at in one.index):
+        read = [operand for between in bounds_checks for operand in reads(between.value)]
+        if any(not isinstance(at, Affine) for operand in read for at in operand.index):
             return False
         all_read = all(reads(between.value) for between in bounds_checks)
-        return all_read or all(is_in_range(one.node, one.index, domain) for one in read)
+        return all_read or all(is_in_range(operand.node, operand.index, domain) for operand in read)
 
     def is_exclusive(self, access: Access, loop: For) -> bool:
         """Whether a node is a scalar that only the loop uses."""
@@ -157,24 +159,26 @@ def _inline(expr: Expr, values: Mapping[int, Expr]) -> Expr:
     """Return an expression with scalars replaced by their definitions."""
     if isinstance(expr, Read) and expr.node.id in values:
         return values[expr.node.id]
-    return rebuild(expr, lambda one: _inline(one, values), lambda index: index)
+    return rebuild(expr, lambda operand: _inline(operand, values), lambda index: index)
 
 
 def _match_bounds(test: Expr, symbol: Symbol) -> BoundsCheck | None:
     """Return the check that a test of an integer against loop-invariant bounds makes; None for
     others."""
     match test:
-        case Apply(both, (Apply(ge, (one, least), _), below), _) if ge.name == "ge":
-            swapped = Apply(OPS["le"], (least, one), dtypes.bool_)
+        case Apply(both, (Apply(ge, (value, least), _), below), _) if ge.name == "ge":
+            swapped = Apply(OPS["le"], (least, value), dtypes.bool_)
             return _match_bounds(Apply(both, (swapped, below), dtypes.bool_), symbol)
-        case Apply(both, (Apply(le, (least, one), _), Apply(lt, (other, above), _)), _):
+        case Apply(both, (Apply(le, (least, value), _), Apply(lt, (upper_value, above), _)), _):
             is_range = (both.name, le.name, lt.name) == ("and", "le", "lt")
-            is_integer = one == other and one.dtype in (dtypes.int64, dtypes.int32)
+            is_integer = value == upper_value and value.dtype in (dtypes.int64, dtypes.int32)
             is_invariant = not any(
                 reads(bound) or symbol in symbols_of(bound) for bound in (least, above)
             )
             return (
-                BoundsCheck(least, one, above) if is_range and is_integer and is_invariant else None
+                BoundsCheck(least, value, above)
+                if is_range and is_integer and is_invariant
+                else None
             )
         case _:
             return None

@@ -83,8 +83,8 @@ def block_loop(loop: For, block: Symbol) -> For:
 def is_block(loop: For) -> bool:
     """Whether a loop has the iterations of one block."""
     match loop.hi:
-        case Affine(((Quasi("min", one, other), 1),), 0):
-            ends = (one - loop.lo).constant, (other - loop.lo).constant
+        case Affine(((Quasi("min", left, right), 1),), 0):
+            ends = (left - loop.lo).constant, (right - loop.lo).constant
             return thresholds.CHECKED_BLOCK_ITERATIONS in ends
         case end:
             return (end - loop.lo).constant == thresholds.CHECKED_BLOCK_ITERATIONS

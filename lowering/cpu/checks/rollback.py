@@ -41,7 +41,7 @@ from ...ir.indexing import var
 from ...ir.loops import Check, Comment, For, If, Program, Stmt, Update
 from ...ir.ops import OPS
 from ...ir.rewrite import map_bodies, map_kernels, substitute
-from ...ir.walk import own_effects, reads, writes
+from ...ir.walk import direct_effects, reads, writes
 from ...target import Target
 from .fused import checks_in_iteration, find_checked_loops
 
@@ -66,7 +66,7 @@ def can_roll_back(loop: Stmt) -> bool:
     return bool(stmts) and all(
         isinstance(stmt, Update)
         and _is_invertible(stmt)
-        and written.isdisjoint(read.node.id for read in own_effects(stmt).found)
+        and written.isdisjoint(read.node.id for read in direct_effects(stmt).found)
         for stmt in stmts
     )
 

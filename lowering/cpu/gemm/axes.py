@@ -62,14 +62,14 @@ class Axis:
     @property
     def cut(self) -> int:
         """The loop whose last tile may be partial."""
-        uneven = [n for n, one in enumerate(self.loops) if _remainder(one, self.box[n]) != 0]
+        uneven = [n for n, loop in enumerate(self.loops) if _remainder(loop, self.box[n]) != 0]
         return uneven[0] if uneven else len(self.loops) - 1
 
     @property
     def is_even(self) -> bool:
         """Whether all tiles are full."""
         return all(
-            _remainder(one, size) == 0 for one, size in zip(self.loops, self.box, strict=True)
+            _remainder(loop, size) == 0 for loop, size in zip(self.loops, self.box, strict=True)
         )
 
     def tiles_of(self, number: int) -> int:
@@ -79,8 +79,8 @@ class Axis:
     def lane(self, at: Point) -> Affine:
         """Return the number of a lane, given its offset in the box along each loop."""
         lane, stride = const(0), 1
-        for one, size in reversed(list(zip(at, self.box, strict=True))):
-            lane += one * stride
+        for offset, size in reversed(list(zip(at, self.box, strict=True))):
+            lane += offset * stride
             stride *= size
         return lane
 
@@ -109,15 +109,15 @@ class Axis:
     def end(self, block: Point) -> Point:
         """Return where a block ends."""
         return tuple(
-            lo + size if _remainder(one, size) == 0 else minimum(lo + size, one.hi)
-            for one, lo, size in zip(self.loops, block, self.block, strict=True)
+            lo + size if _remainder(loop, size) == 0 else minimum(lo + size, loop.hi)
+            for loop, lo, size in zip(self.loops, block, self.block, strict=True)
         )
 
     def width(self, at: Point) -> Point:
         """Return how many iterations of each loop the tile has that starts there."""
         return tuple(
-            const(size) if _remainder(one, size) == 0 else minimum(const(size), one.hi - lo)
-            for one, lo, size in zip(self.loops, at, self.box, strict=True)
+            const(size) if _remainder(loop, size) == 0 else minimum(const(size), loop.hi - lo)
+            for loop, lo, size in zip(self.loops, at, self.box, strict=True)
         )
 
     def inside(self, at: Point) -> Point:
@@ -133,7 +133,7 @@ class Axis:
 
     def blocks(self, fresh: Fresh, build: Callable[[Point], Body]) -> Body:
         """Return the loops over blocks, those with the most iterations outermost."""
-        lo, hi = tuple(one.lo for one in self.loops), tuple(one.hi for one in self.loops)
+        lo, hi = tuple(loop.lo for loop in self.loops), tuple(loop.hi for loop in self.loops)
 
         def block_count(number: int) -> int:
             trip_count = trip_count_of(self.loops[number])
@@ -166,8 +166,8 @@ class Axis:
                 return build(tuple(at[n] for n in range(len(self.loops))))
             first, *others = order
 
-            def inner(one: Affine) -> Body:
-                return level(others, {**at, first: one})
+            def inner(start: Affine) -> Body:
+                return level(others, {**at, first: start})
 
             symbol = self.loops[first].symbol
             return strided_loop(fresh, symbol, lows[first], highs[first], steps[first], inner)
@@ -183,7 +183,7 @@ class Axis:
         names = [fresh.symbol(label or loop.symbol.name) for loop in self.loops]
         is_single = [count.constant == 1 and len(counts) > 1 for count in counts]
         at = tuple(
-            const(0) if one else var(name) for one, name in zip(is_single, names, strict=True)
+            const(0) if single else var(name) for single, name in zip(is_single, names, strict=True)
         )
         body, kind = build(at), last
         for n in reversed(range(len(counts))):

@@ -39,7 +39,7 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     lanes = target.lanes(bits)
     outer = trip_count_of(nest.depth[0])
     rows, columns = (
-        [trip_count_of(one) for one in loops] for loops in (product.rows, product.columns)
+        [trip_count_of(loop) for loop in loops] for loops in (product.rows, product.columns)
     )
     inner = [trip_count_of(k) for k in nest.depth[1:]]
     terms = _terms(rows, columns, outer, inner) if lanes > 1 else None
@@ -68,8 +68,10 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
             most = thread_rows
     stay_cached = False
     if in_place:
-        repeated, kept_bytes = _common_rows(product), terms * depth * size
-        stay_cached = repeated > 1 and depth == outer and _columns_fit(columns, kept_bytes, target)
+        repeated, resident_bytes = _common_rows(product), terms * depth * size
+        stay_cached = (
+            repeated > 1 and depth == outer and _columns_fit(columns, resident_bytes, target)
+        )
         if stay_cached and target.threads > 1:
             share_count = thresholds.CACHED_BLOCKS_PER_THREAD * target.threads
         most *= repeated
@@ -79,10 +81,10 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     by_tile = row.room >= thresholds.MIN_REPACKED_ROWS * top_cost and not is_packed_once
     column_depth = outer if columns_fit and outer is not None and not by_tile else depth
     most = thresholds.MAX_PACKED_COLUMNS
-    room = most if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
+    capacity = most if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
     if depth != outer:
-        room = min(room, thresholds.MAX_PARTIAL_SUM_BYTES // (row.room * size))
-    blocks = _fit_lanes(room, most, width) // width
+        capacity = min(capacity, thresholds.MAX_PARTIAL_SUM_BYTES // (row.room * size))
+    blocks = _fit_lanes(capacity, most, width) // width
     column = replace(column, block=_block(columns, column_box, blocks, 1))
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
@@ -173,8 +175,8 @@ def _rows_fit(panels: int, sums: int, is_once: bool, columns: Counts, target: Ta
     if panels > min(l2_bytes, thresholds.MAX_WHOLE_ROWS_BYTES) or None in columns:
         return False
     most = thresholds.MAX_PACKED_COLUMNS
-    room = most if is_once else min(most, thresholds.MAX_PARTIAL_SUM_BYTES // sums)
-    blocks = -(-prod(n or 0 for n in columns) // room)
+    capacity = most if is_once else min(most, thresholds.MAX_PARTIAL_SUM_BYTES // sums)
+    blocks = -(-prod(n or 0 for n in columns) // capacity)
     return blocks == 1 or blocks % target.threads == 0
 
 
@@ -204,10 +206,10 @@ def _common_rows(product: Contraction) -> int:
 
     Their block may have so many times the rows where these are read in place.
     """
-    row = {one.symbol for one in product.rows}
-    counting = {one.symbol: one for one in product.nest.depth}
+    row = {loop.symbol for loop in product.rows}
+    counting = {loop.symbol: loop for loop in product.nest.depth}
     parts = [part.value for part in product.parts if part.side == "row"]
-    common = sliding_windows((one for part in parts for one in reads(part)), row, counting.keys())
+    common = sliding_windows((read for part in parts for read in reads(part)), row, counting.keys())
     return prod(trip_count_of(counting[symbol]) or 1 for symbol in common)
 
 
@@ -215,8 +217,8 @@ def _group(axis: Axis, most: int) -> Axis:
     """Return columns in blocks of so many lanes at most, equal parts of their own blocks."""
     tiles = max(1, most // axis.lanes)
     counts = [
-        min(size, trip_count_of(one) or size)
-        for one, size in zip(axis.loops, axis.block, strict=True)
+        min(size, trip_count_of(loop) or size)
+        for loop, size in zip(axis.loops, axis.block, strict=True)
     ]
     return replace(axis, block=_block(counts, axis.box, tiles, 1))
 
@@ -269,9 +271,9 @@ def _box(counts: Counts, most: int, unit: int) -> tuple[int, ...]:
     box: list[int] = []
     inside, whole = 1, True
     for count in reversed(counts):
-        room = most // inside if whole else 1
-        whole = whole and count is not None and count <= room
-        size = room if count is None else count if whole else _equal_part(count, room)
+        capacity = most // inside if whole else 1
+        whole = whole and count is not None and count <= capacity
+        size = capacity if count is None else count if whole else _equal_part(count, capacity)
         box.insert(0, size if inside > 1 or len(counts) > 1 and whole else _round_up(size, unit))
         inside *= size
     return tuple(box)
@@ -285,9 +287,9 @@ def _most_sums(registers: int) -> int:
 def _share_lines(product: Contraction) -> bool:
     """Whether consecutive rows are windows of one line: more lines in a tile are more to load."""
     row, counting = product.rows[-1].symbol, {loop.symbol for loop in product.nest.depth}
-    parts = [one for part in product.parts if part.side == "row" for one in reads(part.value)]
+    parts = [read for part in product.parts if part.side == "row" for read in reads(part.value)]
     common = sliding_windows(parts, {row}, counting)
-    return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
+    return bool(common) and any(stride(read.node, read.index, row) == 1 for read in parts)
 
 
 def _pair_boxes(counts: Counts, most: int, threads: int = 1) -> Iterator[tuple[int, ...]]:
@@ -301,11 +303,13 @@ def _pair_boxes(counts: Counts, most: int, threads: int = 1) -> Iterator[tuple[i
     if outer is None or inner is None:
         return
     outer_count = prod(count or threads for count in counts[:-2])
-    for one in range(2, most + 1):
-        for other in range(1, most // one + 1):
-            even = outer % one == 0 and _is_balanced(outer_count * outer // one, threads)
-            if even and other <= inner:
-                yield (*(1 for _ in counts[:-2]), one, other)
+    for outer_size in range(2, most + 1):
+        for inner_size in range(1, most // outer_size + 1):
+            even = outer % outer_size == 0 and _is_balanced(
+                outer_count * outer // outer_size, threads
+            )
+            if even and inner_size <= inner:
+                yield (*(1 for _ in counts[:-2]), outer_size, inner_size)
 
 
 def _is_balanced(count: int, threads: int) -> bool:
@@ -344,8 +348,8 @@ def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple
             block.insert(0, count if len(counts) > 1 else tiles[number] * size)
             inside *= tiles[number]
         else:
-            room = max(1, (most if number == 0 else target_count) // inside) * size
-            block.insert(0, _even_share(count, room, size, -(-threads // outside)))
+            capacity = max(1, (most if number == 0 else target_count) // inside) * size
+            block.insert(0, _even_share(count, capacity, size, -(-threads // outside)))
             inside = 0
     return tuple(block)
 
@@ -355,9 +359,9 @@ def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _fit_lanes(room: int, most: int, unit: int) -> int:
+def _fit_lanes(capacity: int, most: int, unit: int) -> int:
     """Return how many rows or columns a block has that fit in so much room."""
-    return max(unit, min(most, room) // unit * unit)
+    return max(unit, min(most, capacity) // unit * unit)
 
 
 def _even_share(count: int | None, most: int, unit: int, threads: int) -> int:

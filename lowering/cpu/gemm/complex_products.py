@@ -108,11 +108,11 @@ class _RealProducts(OutermostRewriter):
         span, name = product.nest.update.span, product.rows[-1].symbol.name
         self.decisions.append(Decision("of reals", RealFormReason.REUSED, span=span, variable=name))
         loops = (*product.nest.outer_loops, *product.nest.depth)
-        ends = {one.symbol: self.end(one, outer) for one in loops}
+        ends = {level.symbol: self.end(level, outer) for level in loops}
         nests = _RealProduct(self.fresh, product, *factors, ends).nests()
         if _count(loops) is not None:
             return nests
-        count = reduce(multiply, (ends[one.symbol] - one.lo for one in loops))
+        count = reduce(multiply, (ends[level.symbol] - level.lo for level in loops))
         least = Position(const(thresholds.MIN_COMPLEX_GEMM_TERMS))
         is_small = Apply(OPS["lt"], (Position(count), least), dtypes.bool_)
         return (If(is_small, (loop,), nests, span),)
@@ -121,8 +121,10 @@ class _RealProducts(OutermostRewriter):
         """Whether the bounds of no loop depend on another one, and iterations may run in any
         order."""
         loops = (*product.nest.outer_loops, *product.nest.depth)
-        symbols = {one.symbol for one in (*outer, *loops)}
-        if product.tests or any(symbols & (one.lo.symbols() | one.hi.symbols()) for one in loops):
+        symbols = {loop.symbol for loop in (*outer, *loops)}
+        if product.tests or any(
+            symbols & (loop.lo.symbols() | loop.hi.symbols()) for loop in loops
+        ):
             return False
         place = product.nest.place
         if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *loops))):
@@ -142,21 +144,21 @@ def _factors(product: Contraction, outer: tuple[For, ...]) -> tuple[Operand, Ope
         return None
     *_, update = (stmt for stmt in nest.depth[-1].body if isinstance(stmt, Update))
     symbols = frozenset[Symbol]().union(*(at.symbols() for at in update.over))
-    if not symbols >= {one.symbol for one in nest.depth}:
+    if not symbols >= {loop.symbol for loop in nest.depth}:
         return None
     if not _is_matrix_product(update, (*outer, *nest.outer_loops, *nest.depth)):
         return None
     match product.term:
-        case Apply(op, (Read(one), Read(other))) if op.name == "mul":
+        case Apply(op, (Read(left), Read(right))) if op.name == "mul":
             parts = {part.node: part for part in product.parts}
-            if one in parts and other in parts and parts[one].side != parts[other].side:
-                return parts[one], parts[other]
+            if left in parts and right in parts and parts[left].side != parts[right].side:
+                return parts[left], parts[right]
     return None
 
 
 def _count(loops: tuple[For, ...]) -> int | None:
     """Return the number of iterations of nested loops; None where it is dynamic."""
-    counts = [trip_count_of(one) for one in loops]
+    counts = [trip_count_of(loop) for loop in loops]
     static = [size for size in counts if size is not None]
     return prod(static) if len(static) == len(counts) else None
 
@@ -187,10 +189,10 @@ class _Parts:
         """Return the subscripts of an element: the second one of its number along the axes of
         `odd`."""
         return tuple(
-            (var(one.symbol) - one.lo) * (2 if one.symbol in self.twice else 1) + (
-                one.symbol in odd
+            (var(axis.symbol) - axis.lo) * (2 if axis.symbol in self.twice else 1) + (
+                axis.symbol in odd
             )
-            for one in self.axes
+            for axis in self.axes
         )  # fmt: skip
 
     def read(self, *odd: Symbol) -> Expr:
@@ -224,9 +226,15 @@ class _RealProduct:
             *self.copy_parts(pairs, self.pairs.value, ((), (term,))),
             *self.copy_parts(squares, self.squares.value, ((), (twin,), (term,), (term, twin))),
         )
-        open_ends = [self.count(one) - 1 for one in nest.outer_loops if trip_count_of(one) is None]
+        open_ends = [
+            self.count(loop) - 1 for loop in nest.outer_loops if trip_count_of(loop) is None
+        ]
         return (
-            *(Alloc(one.node) for one in (pairs, squares, sums) if one.node.static_shape is None),
+            *(
+                Alloc(array.node)
+                for array in (pairs, squares, sums)
+                if array.node.static_shape is None
+            ),
             *(
                 (If(all_nonnegative(open_ends), copies, span=nest.update.span),)
                 if open_ends
@@ -246,7 +254,7 @@ class _RealProduct:
         symbols, product = symbols_of(of.value) | twice, self.product
         depth = product.nest.depth
         loops = (*product.rows, *depth) if of.side == "row" else (*depth, *product.columns)
-        axes = tuple(one for one in (*product.others, *loops) if one.symbol in symbols)
+        axes = tuple(loop for loop in (*product.others, *loops) if loop.symbol in symbols)
         label = next((read.node.label for read in reads(of.value)), "factor")
         return self.new_parts(label, axes, twice, of.value.dtype)
 
@@ -254,16 +262,16 @@ class _RealProduct:
         self, label: str, axes: tuple[For, ...], twice: frozenset[Symbol], dtype: DType
     ) -> _Parts:
         """Return a new array."""
-        shape = tuple(self.count(one) * (2 if one.symbol in twice else 1) for one in axes)
+        shape = tuple(self.count(axis) * (2 if axis.symbol in twice else 1) for axis in axes)
         return _Parts(self.fresh.like(Node(0, f"{label}_parts", shape, dtype.real)), axes, twice)
 
     def loops_over(self, loops: tuple[For, ...], body: Body) -> Stmt:
         """Return loops like these, with new index variables."""
-        names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
+        names = {loop.symbol: self.fresh.symbol(loop.symbol.name) for loop in loops}
         body = substitute(body, {old: var(new) for old, new in names.items()})
-        for one in reversed(loops):
-            new, end = names[one.symbol], self.ends[one.symbol]
-            body = (replace(one, symbol=new, hi=end, body=body),)
+        for loop in reversed(loops):
+            new, end = names[loop.symbol], self.ends[loop.symbol]
+            body = (replace(loop, symbol=new, hi=end, body=body),)
         return body[0]
 
     def copy_parts(
@@ -274,8 +282,8 @@ class _RealProduct:
         real, imag = (Apply(OPS[name], (value,), dtype) for name in ("real", "imag"))
         values = (real, imag, Apply(OPS["neg"], (imag,), dtype), real)
         body = tuple(
-            Store(Access(parts.node, parts.at(*place)), one, span)
-            for place, one in zip(places, values)
+            Store(Access(parts.node, parts.at(*place)), part, span)
+            for place, part in zip(places, values)
         )
         return (self.loops_over(parts.axes, body),)
 
@@ -304,28 +312,28 @@ class _RealProduct:
         """Return the product of real numbers."""
         nest = self.product.nest
         loops = (*nest.outer_loops, *nest.depth)
-        names = {one.symbol: self.fresh.symbol(one.symbol.name) for one in loops}
+        names = {level.symbol: self.fresh.symbol(level.symbol.name) for level in loops}
         dtype, span = sums.node.dtype, nest.update.span
 
         def at(parts: _Parts) -> tuple[Affine, ...]:
-            return tuple(var(names[one.symbol]) for one in parts.axes)
+            return tuple(var(names[axis.symbol]) for axis in parts.axes)
 
-        def loop(one: For, body: Body) -> Body:
-            twice = one.symbol in squares.twice
-            end = self.count(one) * (2 if twice else 1)
-            return (For(names[one.symbol], const(0), end, 1, body, span=one.span),)
+        def loop(level: For, body: Body) -> Body:
+            twice = level.symbol in squares.twice
+            end = self.count(level) * (2 if twice else 1)
+            return (For(names[level.symbol], const(0), end, 1, body, span=level.span),)
 
         target = Access(sums.node, at(sums))
-        factors = tuple(Read(one.node, at(one), span) for one in (pairs, squares))
+        factors = tuple(Read(operand.node, at(operand), span) for operand in (pairs, squares))
         term = Apply(OPS["mul"], factors, dtype)
-        over = tuple(var(names[one.symbol]) for one in nest.depth)
+        over = tuple(var(names[level.symbol]) for level in nest.depth)
         body: Body = (Update(target, OPS["add"], term, span=span, over=over),)
-        for one in reversed(nest.depth):
-            body = loop(one, body)
+        for level in reversed(nest.depth):
+            body = loop(level, body)
         if self.starts_at_zero:
             body = (Store(target, Const(0.0, dtype), span), *body)
-        for one in reversed(nest.outer_loops):
-            body = loop(one, body)
+        for level in reversed(nest.outer_loops):
+            body = loop(level, body)
         return body[0]
 
     def finish(self, sums: _Parts, twin: Symbol) -> Stmt:
@@ -350,6 +358,6 @@ def _annotate_products(body: Body, path: tuple[For, ...]) -> Body:
             continue
         inside = (*path, stmt) if isinstance(stmt, For) else path
         out.append(
-            with_bodies(stmt, tuple(_annotate_products(one, inside) for one in bodies(stmt)))
+            with_bodies(stmt, tuple(_annotate_products(nested, inside) for nested in bodies(stmt)))
         )
     return tuple(out)

@@ -189,7 +189,8 @@ class Panels:
 
         def loop_tiles(stop: Affine, first: Affine, build: Callable[[Point], Body]) -> Body:
             lows, highs = (
-                (*some[:cut], one, *some[cut + 1 :]) for some, one in ((block, first), (end, stop))
+                (*some[:cut], bound, *some[cut + 1 :])
+                for some, bound in ((block, first), (end, stop))
             )
             return axis.nest_loops(self.fresh, (lows, highs, axis.box), range(len(block)), build)
 
@@ -360,7 +361,7 @@ def has_unit_lanes(part: Operand, product: Contraction) -> bool:
 def can_read_in_place(product: Contraction, axis: Axis, column: Axis) -> bool:
     """Whether rows are read in place: few tiles use them, so that packing does not pay, the steps
     of a row have unit stride, and rows do not conflict in the L1 cache."""
-    columns = [trip_count_of(one) for one in column.loops]
+    columns = [trip_count_of(loop) for loop in column.loops]
     if None in columns:
         return False
     tiles = prod(-(-(n or 1) // size) for n, size in zip(columns, column.box, strict=True))
@@ -395,7 +396,7 @@ def _split_steps(fresh: Fresh, loops: Loops) -> tuple[Loops, tuple[For, ...]]:
     for at, (name, lo, hi, span) in enumerate(loops):
         trip_count, inner = (hi - lo).constant, loops[:at]
         if trip_count is None or trip_count * count > thresholds.PACKED_STEPS:
-            outer = [For(*one[:3], 1, (), span=one[3]) for one in loops[at:]]
+            outer = [For(*loop[:3], 1, (), span=loop[3]) for loop in loops[at:]]
             size = thresholds.PACKED_STEPS // count
             if size > 1:
                 first = fresh.symbol(name.name)

@@ -44,7 +44,7 @@ def tile_bounds(
         last = {s for s in ends if (test.coefficient(s) > 0) == (sign > 0)}
         values = {s: at + (extent if s in last else 0) for s, (at, extent) in ends.items()}
         bounds.append(substitute(test, values))
-    return [one for one in bounds if one.constant is None or one.constant < 0]
+    return [bound for bound in bounds if bound.constant is None or bound.constant < 0]
 
 
 def all_nonnegative(tests: Sequence[Affine]) -> Expr:

@@ -94,14 +94,14 @@ def _element_store(loop: For) -> Store | None:
         return None
     symbols = {loop.symbol, inner[0].symbol}
     depth = [stmt for stmt in inside if isinstance(stmt, For)]
-    counts = [(one.hi - one.lo).constant for one in depth]
+    counts = [(level.hi - level.lo).constant for level in depth]
     if (
         None in counts
         or not depth
         or prod(count or 0 for count in counts) < thresholds.MIN_SYMMETRIC_TERMS
     ):
         return None
-    if any((one.lo.symbols() | one.hi.symbols()) & symbols for one in depth):
+    if any((level.lo.symbols() | level.hi.symbols()) & symbols for level in depth):
         return None
     updates = [stmt for stmt in inside if isinstance(stmt, Store | Update)]
     ranked = [stmt for stmt in updates if stmt.access.node.rank]
@@ -109,7 +109,7 @@ def _element_store(loop: For) -> Store | None:
         return None
     store, node = ranked[0], ranked[0].access.node
     read_nodes = (
-        read.node for stmt in updates for one in expressions_of(stmt) for read in reads(one)
+        read.node for stmt in updates for expr in expressions_of(stmt) for read in reads(expr)
     )
     if not any(store is stmt for stmt in inner[0].body) or node in read_nodes:
         return None

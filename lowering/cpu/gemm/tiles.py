@@ -99,16 +99,16 @@ class _TilingPass(OutermostRewriter):
             Decision("tiles", TileReason.REUSED, None, detail, span, variable=name)
         )
         tiler = _Tiler.of(self.fresh, product, chosen, self.rounds)
-        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *product.others))
+        self.rounds.extend((tiler.out.id, level.symbol) for level in (*outer, *product.others))
         return tiler.nest()
 
     def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the iterations of all loops that are interchanged may run in any order."""
         if not self.is_free(product.nest.outer_loops, outer):
             return False
-        known = ranges((*outer, *product.nest.outer_loops))
+        domain = ranges((*outer, *product.nest.outer_loops))
         place = product.nest.place
-        if place is not None and not is_in_range(place.node, place.index, known):
+        if place is not None and not is_in_range(place.node, place.index, domain):
             return False
         return not product.tests or product.is_read(ranges(outer))
 
@@ -181,7 +181,7 @@ class _Tiler:
                 *self.tile_loop_nest(row, column, PanelRange(row, k.lo, k.hi), whole_tile),
             )
         self.annotations.extend(
-            (self.out.id, one) for at in (*row, *column) for one in at.symbols()
+            (self.out.id, symbol) for at in (*row, *column) for symbol in at.symbols()
         )
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
@@ -364,13 +364,13 @@ class _Tiler:
     ) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
         size, names = self.sizes, self.product.nest.named
-        inside = frozenset(one.symbol for one in self.product.columns)
+        inside = frozenset(loop.symbol for loop in self.product.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
 
         def element(rows: Point, lanes: Point) -> tuple[Body, Body]:
             start = size.row.inside(at.row) if self.panels.in_place else at.row
             gaps = zip(rows, at.row, start, strict=True)
-            shifted = tuple(lane + (one - other) for lane, one, other in gaps)
+            shifted = tuple(lane + (origin - base) for lane, origin, base in gaps)
             body = build(size.row.lane(shifted), size.column.lane(lanes))
             outer, inner = names(body, inside)
             row_values = size.row.placed(at.row, rows)

@@ -109,9 +109,9 @@ class ArgReductionReason(Reason):
 def block_arg_reductions(program: Program) -> Decided:
     """Return the program with argmin and argmax by blocks, and the decisions."""
     temporaries = frozenset(node.id for node in program.locals)
-    known = bounds_of(parameter.node for parameter in program.parameters)
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
     blocking = _ArgReductions(fresh_for(program), temporaries, [])
-    kernels = tuple(replace(k, body=blocking.body(k.body, known)) for k in program.kernels)
+    kernels = tuple(replace(k, body=blocking.body(k.body, bounds)) for k in program.kernels)
     return Decided(
         blocking.fresh.declared(replace(program, kernels=kernels)), tuple(blocking.decisions)
     )
@@ -125,45 +125,50 @@ class _ArgReductions:
     temporaries: frozenset[int]
     decisions: list[Decision]
 
-    def body(self, body: Body, known: Bounds) -> Body:
+    def body(self, body: Body, bounds: Bounds) -> Body:
         """Return statements with the nests among and inside them by blocks."""
         out: list[Stmt] = []
         for at, stmt in enumerate(body):
-            out += self.statement(stmt, known, body[:at])
+            out += self.statement(stmt, bounds, body[:at])
         return tuple(out)
 
-    def statement(self, stmt: Stmt, known: Bounds, before: Body) -> Body:
+    def statement(self, stmt: Stmt, bounds: Bounds, before: Body) -> Body:
         """Return the statements that replace one; `before` are those ahead of it."""
-        inner = known
+        inner = bounds
         if isinstance(stmt, For):
-            inner = known.inside(stmt)
+            inner = bounds.inside(stmt)
             loops, body = perfect_nest(stmt)
-            updates = [one for one in body if isinstance(one, Update)]
-            others = [one for one in body if not isinstance(one, Update | Comment)]
-            inner_loops = () if others else self.term_loops(loops, updates, known)
+            updates = [nested for nested in body if isinstance(nested, Update)]
+            others = [nested for nested in body if not isinstance(nested, Update | Comment)]
+            inner_loops = () if others else self.term_loops(loops, updates, bounds)
             if inner_loops:
                 rest = loops[: -len(inner_loops)]
                 unset = frozenset[int]() if rest else _find_unset(before)
-                known = reduce(Bounds.inside, rest, known)
-                return nest_loops(rest, self.nest(inner_loops, updates, known, unset))
-        lists = tuple(self.body(one, inner) for one in bodies(stmt))
+                bounds = reduce(Bounds.inside, rest, bounds)
+                return nest_loops(rest, self.nest(inner_loops, updates, bounds, unset))
+        lists = tuple(self.body(nested, inner) for nested in bodies(stmt))
         return (with_bodies(stmt, lists),)
 
-    def term_loops(self, loops: Loops, updates: list[Update], known: Bounds) -> Loops:
+    def term_loops(self, loops: Loops, updates: list[Update], bounds: Bounds) -> Loops:
         """Return the innermost loops over the terms of blocks; none where they stay."""
-        nodes = [n for one in updates if one.pair for n in (one.access.node, one.pair.access.node)]
+        nodes = [
+            n
+            for update in updates
+            if update.pair
+            for n in (update.access.node, update.pair.access.node)
+        ]
         ids, inner = {node.id for node in nodes}, loops[-1].symbol
         if not updates or len(ids) < 2 * len(updates) or not ids <= self.temporaries:
             return ()
-        values = [one.value for one in updates]
+        values = [update.value for update in updates]
         if any(read.node.id in ids for value in values for read in reads(value)):
             return ()
-        most = reduce(Bounds.inside, loops[:-1], known).most(_trip_count(loops[-1]))
+        most = reduce(Bounds.inside, loops[:-1], bounds).most(_trip_count(loops[-1]))
         long = most is None or most >= thresholds.MIN_BLOCKED_ARG_TERMS
-        strides = ([stride(r.node, r.index, inner) for r in reads(one)] for one in values)
+        strides = ([stride(r.node, r.index, inner) for r in reads(value)] for value in values)
         fits = (
             long
-            and all(is_vector_term(one, inner) for one in values)
+            and all(is_vector_term(value, inner) for value in values)
             and all(1 in m for m in strides)
         )
         rectangular = (
@@ -172,24 +177,28 @@ class _ArgReductions:
         return next(rectangular, ()) if fits else ()
 
     def nest(
-        self, inner_loops: Loops, updates: list[Update], known: Bounds, unset: frozenset[int]
+        self, inner_loops: Loops, updates: list[Update], bounds: Bounds, unset: frozenset[int]
     ) -> Body:
         """Return the nest with one update after the other, each by blocks."""
         out, blocks = list[Stmt](), _layout_blocks(inner_loops[-1])
-        for one in updates:
-            assert one.pair is not None, "only argmin and argmax were taken"
-            node = one.pair.access.node
-            self.decisions.append(Decision("lanes", ArgReductionReason.REST, node, span=one.span))
+        for update in updates:
+            assert update.pair is not None, "only argmin and argmax were taken"
+            node = update.pair.access.node
+            self.decisions.append(
+                Decision("lanes", ArgReductionReason.REST, node, span=update.span)
+            )
             is_first = node.id in unset
-            out += _Search(self.fresh, inner_loops, one, one.pair, blocks, is_first).statements()
+            out += _Search(
+                self.fresh, inner_loops, update, update.pair, blocks, is_first
+            ).statements()
         tests = [
             _test("ge", Position(_trip_count(loop)), Const(least, dtypes.int64))
             for loop, least in zip(inner_loops, _least_counts(inner_loops), strict=True)
-            if (known.least(_trip_count(loop)) or 0) < least
+            if (bounds.least(_trip_count(loop)) or 0) < least
         ]
         if not tests:
             return tuple(out)
-        test = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), tests)
+        test = reduce(lambda left, right: Apply(OPS["and"], (left, right), dtypes.bool_), tests)
         return (If(test, tuple(out), (inner_loops[0],), updates[0].span),)
 
 
@@ -228,8 +237,8 @@ def _trip_count(loop: For) -> Affine:
     return loop.hi - loop.lo
 
 
-def _test(name: str, one: Expr, other: Expr) -> Expr:
-    return Apply(OPS[name], (one, other), dtypes.bool_)
+def _test(name: str, left: Expr, right: Expr) -> Expr:
+    return Apply(OPS[name], (left, right), dtypes.bool_)
 
 
 class _BlockLayout(NamedTuple):
@@ -329,12 +338,12 @@ class _Search:
         at = const(0)
         for loop in self.loops[:-1]:
             at = multiply(at, _trip_count(loop)) + values[loop.symbol] - loop.lo
-        block, one = self.fresh.symbol("block"), self.blocks.many == const(1)
-        at = at if one else multiply(at, self.blocks.many) + var(block)
+        block, is_single = self.fresh.symbol("block"), self.blocks.many == const(1)
+        at = at if is_single else multiply(at, self.blocks.many) + var(block)
         body, value = self.greatest(var(block), values)
         pair, op = Pair(Access(number, ()), at), self.update.op
         body = (*body, Update(Access(top, ()), op, value, pair, self.update.span))
-        if not one:
+        if not is_single:
             span = self.loops[-1].span
             body = (For(block, const(0), self.blocks.many, 1, body, span=span),)
         renamed = zip(self.loops[:-1], symbols[:-1], strict=True)
@@ -346,11 +355,11 @@ class _Search:
         (at,) = values[loop.symbol].symbols()
         start, size = self.blocks.start(block), self.blocks.size
         if dtype not in REALS:  # compilers make vectors of that themselves
-            one = Access(self.fresh.scalar("of_block", dtype), ())
+            target = Access(self.fresh.scalar("of_block", dtype), ())
             term = substitute_expr(self.value, values)
-            body: Body = (Update(one, self.op, term, span=span),)
-            body = (self.start(one), For(at, start, start + size, 1, body, span=loop.span))
-            return body, Read(one.node, ())
+            body: Body = (Update(target, self.op, term, span=span),)
+            body = (self.start(target), For(at, start, start + size, 1, body, span=loop.span))
+            return body, Read(target.node, ())
         node = self.fresh.array("of_block", (thresholds.ARG_LANES,), dtype, "lanes")
         first = var(at) if self.is_whole else minimum(var(at), loop.hi - thresholds.ARG_LANES)
 
@@ -421,8 +430,8 @@ class _Search:
             return Apply(OPS["or"], (test, _test("ne", term, term)), dtypes.bool_)
 
         lane = self.fresh.symbol("lane")
-        one = Update(has_best, OPS["or"], is_best(first + var(lane)), span=span)
-        scan = For(lane, const(0), const(thresholds.ARG_LANES), 1, (one,), span=inner.span)
+        update_flag = Update(has_best, OPS["or"], is_best(first + var(lane)), span=span)
+        scan = For(lane, const(0), const(thresholds.ARG_LANES), 1, (update_flag,), span=inner.span)
         update = substitute(self.update_with(), {**values, inner.symbol: var(symbol)})
         take = If(is_best(var(symbol)), (*update, Break()), (), span)
         search = For(symbol, first, first + thresholds.ARG_LANES, 1, (take,), span=inner.span)

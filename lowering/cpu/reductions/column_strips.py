@@ -115,14 +115,14 @@ class _StripVectorizer(OutermostRewriter):
         widths = (*self.memory_widths(nest, 4 * lanes), *widths)
         return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
 
-    def memory_widths(self, nest: Accumulation, piece: int) -> tuple[int, ...]:
+    def memory_widths(self, nest: Accumulation, register_width: int) -> tuple[int, ...]:
         """Return the width of strips whose sums are in memory, if there should be such strips.
 
         They are as wide as the L1 cache allows, and at least as many as there are threads.
         """
         if nest.outer_loops[0].symbol in nest.depth[-1].hi.symbols() or _rows_overlap(nest):
             return ()
-        counts = [(one.hi - one.lo).constant for one in (*nest.outer_loops, *nest.depth)]
+        counts = [(loop.hi - loop.lo).constant for loop in (*nest.outer_loops, *nest.depth)]
         size = nest.acc.dtype.itemsize
         static_counts = [count for count in counts if count is not None]
         if (
@@ -130,21 +130,29 @@ class _StripVectorizer(OutermostRewriter):
             and prod(static_counts) * size <= self.target.l2_bytes // 4
         ):
             return ()
-        columns = counts[0] or thresholds.DYNAMIC_STRIP_PIECES * piece * self.target.threads
+        columns = (
+            counts[0] or thresholds.DYNAMIC_STRIP_WIDTHS * register_width * self.target.threads
+        )
         most = max(1, self.target.l1_bytes // (2 * size))
         strip_count = max(self.target.threads, -(-columns // most))
-        width = columns // strip_count // piece * piece
-        return (width,) if width > piece else ()
+        width = columns // strip_count // register_width * register_width
+        return (width,) if width > register_width else ()
 
     def strip(
-        self, loop: For, nest: Accumulation, piece: int, width: int, first: Affine, last: Affine
+        self,
+        loop: For,
+        nest: Accumulation,
+        register_width: int,
+        width: int,
+        first: Affine,
+        last: Affine,
     ) -> Stmt:
         """Return the loop over strips of a width, by pieces where they are wider."""
-        is_long = width > piece
+        is_long = width > register_width
         at = self.fresh.symbol(loop.symbol.name)
         purpose: Purpose = "panel" if is_long else "tile"
         node = self.fresh.array("strip", (width,), nest.acc.dtype, purpose)
-        strip = _Strip(self.fresh, nest, node, var(at), width, min(width, piece))
+        strip = _Strip(self.fresh, nest, node, var(at), width, min(width, register_width))
         *others, inner = nest.depth
         if loop.symbol in inner.hi.symbols():
             return For(at, first, last, width, strip.sum_ragged(inner), span=loop.span)
@@ -155,8 +163,8 @@ class _StripVectorizer(OutermostRewriter):
             row_loops = self.cut(
                 rows, end, (thresholds.STRIP_ROWS,), partial(strip.row_block, inner)
             )
-        for one in reversed(others):
-            row_loops = (replace(one, body=row_loops),)
+        for level in reversed(others):
+            row_loops = (replace(level, body=row_loops),)
         body = (strip.initialize(), *row_loops, strip.finish())
         return For(at, first, last, width, body, span=loop.span)
 
@@ -181,8 +189,8 @@ class _StripVectorizer(OutermostRewriter):
             return False
         if not all(_is_vectorizable(side, column) for side in _alternatives(value, column)):
             return False
-        known = ranges((*outer, loop))
-        if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
+        domain = ranges((*outer, loop))
+        if nest.place and not is_in_range(nest.place.node, nest.place.index, domain):
             return False
         privates = find_privatizable(loop, self.only()[id(loop)])
         return find_dependence(loop, privates, self.own, ranges(outer)) is None
@@ -206,13 +214,13 @@ class _Strip:
         """Return loops that do for all sums, piece after piece, what `build` does for one."""
         column, span = self.nest.outer_loops[0].symbol, self.nest.update.span
         lane, at = self.fresh.symbol("column"), self.fresh.symbol("piece")
-        is_one = self.width == self.piece
-        here = var(lane) if is_one else var(at) + var(lane)
+        is_single = self.width == self.piece
+        here = var(lane) if is_single else var(at) + var(lane)
         body = substitute(build(Access(self.node, (here,))), {column: self.first + here})
-        piece = For(lane, const(0), const(self.piece), 1, body, "vector", span)
-        if is_one:
-            return piece
-        return For(at, const(0), const(self.width), self.piece, (piece,), span=span)
+        inner = For(lane, const(0), const(self.piece), 1, body, "vector", span)
+        if is_single:
+            return inner
+        return For(at, const(0), const(self.width), self.piece, (inner,), span=span)
 
     def initialize(self) -> Stmt:
         """Return the initialization of the sums."""
@@ -227,9 +235,9 @@ class _Strip:
         update, symbol = self.nest.update, self.nest.depth[-1].symbol
         here = [{symbol: var(row) + n} for n in range(rows)]
         if len(_alternatives(update.value, self.nest.outer_loops[0].symbol)) > 1:
-            return tuple(one for at in here for one in substitute(self.accumulate_selected(), at))
+            return tuple(stmt for at in here for stmt in substitute(self.accumulate_selected(), at))
         return (self.each(lambda sum_: tuple(
-            one for at in here for one in substitute((replace(update, access=sum_),), at)
+            stmt for at in here for stmt in substitute((replace(update, access=sum_),), at)
         )),)  # fmt: skip
 
     def accumulate_selected(self) -> Body:
@@ -258,20 +266,20 @@ class _Strip:
         shortest = self.first + (0 if loop.hi.coefficient(column) > 0 else self.width - 1)
         end = maximum(loop.lo, indexing.substitute(loop.hi, {column: shortest}))
         sums = self.fresh.array("sums", (self.width,), self.node.dtype, "kept")
-        row, other = self.fresh.symbol(loop.symbol.name), self.fresh.symbol(column.name)
+        row, rest_column = self.fresh.symbol(loop.symbol.name), self.fresh.symbol(column.name)
         term = substitute((nest.update,), {loop.symbol: var(row)})
         rest = (
             *nest.again, Store(Access(nest.acc, ()), Read(sums, (var(column) - self.first,)), span),
             replace(loop, symbol=row, lo=end, body=term), *nest.rest,
         )  # fmt: skip
-        rest = substitute(rest, {column: self.first + var(other)})
+        rest = substitute(rest, {column: self.first + var(rest_column)})
         return (
             self.initialize(),
             replace(loop, hi=end, body=self.accumulate(loop.symbol, 1)),
             self.each(lambda sum_: (
                 Store(Access(sums, sum_.index), Read(self.node, sum_.index), span),
             )),
-            For(other, const(0), const(self.width), 1, rest, span=span),
+            For(rest_column, const(0), const(self.width), 1, rest, span=span),
         )  # fmt: skip
 
     def finish(self) -> Stmt:

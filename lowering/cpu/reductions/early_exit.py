@@ -68,9 +68,9 @@ class _EarlyExits(OutermostRewriter):
         level, step = block
         leave = If(_is_final(update), (Break(),), (), update.span)
         nest: Stmt = self.in_blocks(loops[level], step, leave)
-        for one in loops[:level][::-1]:
-            comments = tuple(stmt for stmt in one.body if isinstance(stmt, Comment))
-            nest = replace(one, body=(*comments, nest, leave))
+        for enclosing in loops[:level][::-1]:
+            comments = tuple(stmt for stmt in enclosing.body if isinstance(stmt, Comment))
+            nest = replace(enclosing, body=(*comments, nest, leave))
         return (nest,)
 
     def in_blocks(self, loop: For, step: int, leave: Stmt) -> For:
@@ -91,14 +91,14 @@ def _match_reduction(loop: For) -> tuple[tuple[For, ...], Update | None]:
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind == "serial" and stmt.step == 1:
         loops.append(stmt)
-        inside = [one for one in stmt.body if not isinstance(one, Comment)]
+        inside = [nested for nested in stmt.body if not isinstance(nested, Comment)]
         if len(inside) != 1:
             return (), None
         stmt = inside[0]
     if not isinstance(stmt, Update) or stmt.op.name not in ("or", "and") or stmt.pair is not None:
         return (), None
     index = stmt.access.index
-    symbols = {one.symbol for one in loops}
+    symbols = {level.symbol for level in loops}
     is_invariant = all(isinstance(at, Affine) and symbols.isdisjoint(at.symbols()) for at in index)
     return (tuple(loops), stmt) if is_invariant else ((), None)
 

@@ -29,7 +29,7 @@ from ...ir.loops import Comment, For, If, LoopKind, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_statements
-from ...ir.walk import expressions_of, own_writes, statements
+from ...ir.walk import direct_writes, expressions_of, statements
 
 Body = tuple[Stmt, ...]
 WIDEST = 512
@@ -43,8 +43,8 @@ def find_counters(loop: For) -> list[Update]:
     none where the loop does more than that and accumulate."""
     inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     counters = [stmt for stmt in inside if isinstance(stmt, Update) and _is_count(stmt)]
-    others = [stmt for stmt in inside if not any(stmt is one for one in counters)]
-    used = {node.id for stmt in statements(tuple(others)) for node in own_writes(stmt)}
+    others = [stmt for stmt in inside if not any(stmt is counter for counter in counters)]
+    used = {node.id for stmt in statements(tuple(others)) for node in direct_writes(stmt)}
     used |= {
         r.node.id for stmt in statements(loop.body) for e in expressions_of(stmt) for r in reads(e)
     }
@@ -121,9 +121,9 @@ def mask_tail(body: Body, lane: Affine, terms: Expr) -> Body:
     return tuple(out)
 
 
-def add_lane(update: Update, node: Node, lane: Affine, other: Node, other_lane: Affine) -> Stmt:
+def add_lane(update: Update, node: Node, lane: Affine, source: Node, source_lane: Affine) -> Stmt:
     """Return the addition of one lane to another one."""
-    value = Read(other, (other_lane,))
+    value = Read(source, (source_lane,))
     return Update(Access(node, (lane,)), update.op, value, span=update.span)
 
 

@@ -80,8 +80,8 @@ def vectorize_reductions(program: Program) -> Decided:
     """Return the program with reassociable reductions in lanes, and the decisions."""
     program = map_kernels(program, lambda body: map_statements(body, _distribute_extremes))
     vectorizer = _LaneReductions(fresh_for(program))
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    kernels = tuple(replace(k, body=vectorizer.body(k.body, (), known)) for k in program.kernels)
+    bounds = bounds_of(parameter.node for parameter in program.parameters)
+    kernels = tuple(replace(k, body=vectorizer.body(k.body, (), bounds)) for k in program.kernels)
     return Decided(
         vectorizer.fresh.declared(replace(program, kernels=kernels)), tuple(vectorizer.decisions)
     )
@@ -99,36 +99,36 @@ class _LaneReductions:
     decisions: list[Decision] = field(default_factory=list)
 
     def body(
-        self, body: Body, outer: tuple[For, ...], known: Bounds, open_: _OpenReductions = ()
+        self, body: Body, outer: tuple[For, ...], bounds: Bounds, open_: _OpenReductions = ()
     ) -> Body:
         """Return statements with the reductions of their loops, and the `open_` ones, in lanes."""
-        return tuple(new for stmt in body for new in self.statement(stmt, outer, known, open_))
+        return tuple(new for stmt in body for new in self.statement(stmt, outer, bounds, open_))
 
     def statement(
-        self, stmt: Stmt, outer: tuple[For, ...], known: Bounds, open_: _OpenReductions
+        self, stmt: Stmt, outer: tuple[For, ...], bounds: Bounds, open_: _OpenReductions
     ) -> Body:
         """Return the statements that replace one."""
         if not isinstance(stmt, For):
-            lists = (self.body(one, outer, known, open_) for one in bodies(stmt))
+            lists = (self.body(nested, outer, bounds, open_) for nested in bodies(stmt))
             return (with_bodies(stmt, tuple(lists)),)
-        starting = tuple(_OpenReduction(one) for one in find_reductions(stmt, outer))
-        for one in starting:
-            node, span = one.update.access.node, one.update.span
+        starting = tuple(_OpenReduction(reduction) for reduction in find_reductions(stmt, outer))
+        for reduction in starting:
+            node, span = reduction.update.access.node, reduction.update.span
             self.decisions.append(Decision("lanes", LaneReason.APART, node, span=span))
         open_ = (*open_, *starting)
-        innermost = [one for one in open_ if one.sum.innermost is stmt]
-        if innermost and all(one.sum.is_plain for one in innermost):
-            stmts = _LaneBuilder(Partials(self.fresh), stmt, innermost).vectorize(known)
+        innermost = [reduction for reduction in open_ if reduction.sum.innermost is stmt]
+        if innermost and all(reduction.sum.is_plain for reduction in innermost):
+            stmts = _LaneBuilder(Partials(self.fresh), stmt, innermost).vectorize(bounds)
         else:
-            body = self.body(stmt.body, (*outer, stmt), known.inside(stmt), open_)
+            body = self.body(stmt.body, (*outer, stmt), bounds.inside(stmt), open_)
             stmt = with_bodies(stmt, (body,))
             stmts = (
                 _LaneBuilder(Partials(self.fresh), stmt, innermost).add_in_place()
                 if innermost
                 else stmt,
             )
-        before = (first for one in starting for first in one.before)
-        return (*before, *stmts, *(last for one in starting for last in one.after))
+        before = (first for reduction in starting for first in reduction.before)
+        return (*before, *stmts, *(last for reduction in starting for last in reduction.after))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,16 +185,16 @@ class _LaneBuilder:
 
     # ------------------------------------------------------------------------------ in steps
 
-    def vectorize(self, known: Bounds) -> Body:
+    def vectorize(self, bounds: Bounds) -> Body:
         """Return a loop in steps of all lanes, and one over the remaining terms."""
         loop, reductions = self.loop, self.reductions
         trip_count = loop.hi - loop.lo
-        least, most = known.interval(trip_count)
+        least, most = bounds.interval(trip_count)
         if least is None or least < 0:
             trip_count = maximum(trip_count, const(0))
         count = trip_count.constant
         is_of_extremes = is_min_max(reductions[0].update)
-        updates = [one.update for one in reductions]
+        updates = [reduction.update for reduction in reductions]
         if is_of_extremes and (
             loops := vectorize_extremes(self.partials, loop, updates, thresholds.SUM_LANES)
         ):
@@ -216,10 +216,10 @@ class _LaneBuilder:
             levels = []
         number = len(levels) + 1
         nodes = {
-            id(one.update): self.partials.arrays(
-                one.update, number, width if one.has_one_loop else thresholds.SUM_LANES
+            id(reduction.update): self.partials.arrays(
+                reduction.update, number, width if reduction.has_one_loop else thresholds.SUM_LANES
             )
-            for one in reductions
+            for reduction in reductions
         }
         if (
             count is None
@@ -231,17 +231,18 @@ class _LaneBuilder:
         out = list(self.blocks(trip_count, levels, nodes))
         if is_of_extremes:
             ends = (
-                combine_extremes(self.partials, loop, one, nodes[id(one)][0]) for one in updates
+                combine_extremes(self.partials, loop, update, nodes[id(update)][0])
+                for update in updates
             )
             return (*out, *(stmt for body in ends for stmt in body))
-        for one in reductions:
-            last = nodes[id(one.update)][-1]
-            if not one.has_one_loop:
-                (total,) = self.partials.arrays(one.update, 1, thresholds.SUM_LANES)
-                one.before.append(self.partials.initialize(one.update, total))
-                out.append(self.partials.add_arrays(one.update, total, last))
+        for reduction in reductions:
+            last = nodes[id(reduction.update)][-1]
+            if not reduction.has_one_loop:
+                (total,) = self.partials.arrays(reduction.update, 1, thresholds.SUM_LANES)
+                reduction.before.append(self.partials.initialize(reduction.update, total))
+                out.append(self.partials.add_arrays(reduction.update, total, last))
                 last = total
-            one.after.extend(self.partials.fold_lanes(one.update, last))
+            reduction.after.extend(self.partials.fold_lanes(reduction.update, last))
         return tuple(out)
 
     def short_or_long(self, trip_count: Affine, levels: list[int]) -> Body:
@@ -250,9 +251,11 @@ class _LaneBuilder:
 
         def side(levels: list[int]) -> Body:
             nodes: dict[int, list[Node]] = {}
-            for one in self.reductions:
-                arrays = self.partials.arrays(one.update, len(levels) + 1, thresholds.SUM_LANES)
-                nodes[id(one.update)] = arrays
+            for reduction in self.reductions:
+                arrays = self.partials.arrays(
+                    reduction.update, len(levels) + 1, thresholds.SUM_LANES
+                )
+                nodes[id(reduction.update)] = arrays
             ends = (
                 self.partials.fold_lanes(o.update, nodes[id(o.update)][-1]) for o in self.reductions
             )
@@ -277,7 +280,8 @@ class _LaneBuilder:
             level."""
             arrays = {key: by_level[number] for key, by_level in nodes.items()}
             cleared = tuple(
-                self.partials.initialize(one.update, arrays[id(one.update)]) for one in reductions
+                self.partials.initialize(reduction.update, arrays[id(reduction.update)])
+                for reduction in reductions
             )
             part = _Range(start, loop.lo, tail, end, size)
             if number == 0:
@@ -304,20 +308,20 @@ class _LaneBuilder:
             for update in find_counters(self.loop)
         ]
         width = lane_count(next(iter(arrays.values())))
-        nodes = [self.partials.arrays(one.update, 2, width) for one in counters]
+        nodes = [self.partials.arrays(counter.update, 2, width) for counter in counters]
         before: list[Stmt] = []
         after: list[Stmt] = []
-        for one, (step_lanes, total) in zip(counters, nodes, strict=True):
+        for counter, (step_lanes, total) in zip(counters, nodes, strict=True):
             before += (
-                self.partials.initialize(one.update, step_lanes),
-                self.partials.initialize(one.update, total),
+                self.partials.initialize(counter.update, step_lanes),
+                self.partials.initialize(counter.update, total),
             )
             after += (
-                self.partials.add_arrays(one.update, total, step_lanes),
-                *self.partials.fold_lanes(one.update, total),
+                self.partials.add_arrays(counter.update, total, step_lanes),
+                *self.partials.fold_lanes(counter.update, total),
             )
         counter_arrays = {
-            id(one.update): node for one, (node, _) in zip(counters, nodes, strict=True)
+            id(counter.update): node for counter, (node, _) in zip(counters, nodes, strict=True)
         }
         return (*before, *self.steps({**arrays, **counter_arrays}, part), *after)
 
@@ -345,7 +349,7 @@ class _LaneBuilder:
         count = (part.end - part.whole).constant
         if count is not None and part.size is None and is_small_tail(loop, count):
             return (*out, *self.static_tail(arrays, part.whole, count))
-        if count is None and can_pad(loop, (one.update for one in self.reductions)):
+        if count is None and can_pad(loop, (reduction.update for reduction in self.reductions)):
             return (*out, *self.dynamic_tail(arrays, part.whole, stop - part.whole))
         if 0 not in (count, (stop - part.whole).constant):
             body = redirect_to_lanes(loop.body, arrays, lambda _: var(left) - part.whole)
@@ -358,7 +362,9 @@ class _LaneBuilder:
         of two, as vectors are, or of a whole vector with predicated lanes."""
         loop, first = self.loop, 0
         unit = (
-            _vector_lanes(arrays) if can_pad(loop, (one.update for one in self.reductions)) else 1
+            _vector_lanes(arrays)
+            if can_pad(loop, (reduction.update for reduction in self.reductions))
+            else 1
         )
         while first < count:
             left = count - first
@@ -399,7 +405,7 @@ class _LaneBuilder:
         """Return the terms one by one, and their sum."""
         loop, reductions = self.loop, self.reductions
         out: list[Stmt] = []
-        terms: dict[int, list[Expr]] = {id(one.update): [] for one in reductions}
+        terms: dict[int, list[Expr]] = {id(reduction.update): [] for reduction in reductions}
         is_plain = all(isinstance(stmt, Comment | Update) for stmt in loop.body)
         for number in range(count):
             values = {loop.symbol: loop.lo + number}
@@ -415,10 +421,10 @@ class _LaneBuilder:
                     terms[id(stmt)].append(term)
                 elif isinstance(stmt, Store):
                     out += substitute((cast(Stmt, stmt),), values)
-        for one in reductions:
-            if terms[id(one.update)]:
-                value = combine_lanes(one.update.op, terms[id(one.update)])
-                out.append(replace(one.update, value=value, over=()))
+        for reduction in reductions:
+            if terms[id(reduction.update)]:
+                value = combine_lanes(reduction.update.op, terms[id(reduction.update)])
+                out.append(replace(reduction.update, value=value, over=()))
         return tuple(out)
 
     def add_in_place(self) -> Stmt:
@@ -426,11 +432,11 @@ class _LaneBuilder:
         loop, reductions = self.loop, self.reductions
         arrays: dict[int, Node] = {}
         heads: list[Stmt] = []
-        for one in reductions:
-            partials, update = self.partials, one.update
+        for reduction in reductions:
+            partials, update = self.partials, reduction.update
             term_lanes, blocks, total = nodes = partials.arrays(update, 3, thresholds.SUM_LANES)
             arrays[id(update)] = term_lanes
-            one.before.extend(partials.initialize(update, node) for node in nodes)
+            reduction.before.extend(partials.initialize(update, node) for node in nodes)
             end_blocks = (
                 partials.add_arrays(update, total, blocks),
                 partials.initialize(update, blocks),
@@ -441,17 +447,17 @@ class _LaneBuilder:
             )
             heads.append(
                 _at_block_start(
-                    one,
+                    reduction,
                     thresholds.SUM_BLOCK_TERMS,
                     *block,
-                    _at_block_start(one, thresholds.SUM_SUPERBLOCK_TERMS, *end_blocks),
+                    _at_block_start(reduction, thresholds.SUM_SUPERBLOCK_TERMS, *end_blocks),
                 )
             )
             combine = (
                 partials.add_arrays(update, blocks, term_lanes),
                 partials.add_arrays(update, total, blocks),
             )
-            one.after.extend((*combine, *partials.fold_lanes(update, total)))
+            reduction.after.extend((*combine, *partials.fold_lanes(update, total)))
         body = redirect_to_lanes(
             loop.body, arrays, lambda update: mod(update.over[-1], const(thresholds.SUM_LANES))
         )
@@ -470,9 +476,9 @@ def _at(lane: Affine, _: Update) -> Affine:
 
 def _is_short(loop: For, reductions: list[_OpenReduction]) -> bool:
     """Whether a loop of few iterations may as well be written out."""
-    if not all(one.has_one_loop for one in reductions):
+    if not all(reduction.has_one_loop for reduction in reductions):
         return False
-    updates = [id(one.update) for one in reductions]
+    updates = [id(reduction.update) for reduction in reductions]
     for stmt in loop.body:
         scalar = isinstance(stmt, Store) and not stmt.access.index
         if not (isinstance(stmt, Comment) or scalar or id(stmt) in updates):
@@ -481,8 +487,8 @@ def _is_short(loop: For, reductions: list[_OpenReduction]) -> bool:
     return parts * thresholds.MAX_WRITTEN_OUT_TERMS <= thresholds.MAX_WRITTEN_OUT_OPERATIONS
 
 
-def _at_block_start(one: _OpenReduction, size: int, *body: Stmt) -> Stmt:
+def _at_block_start(reduction: _OpenReduction, size: int, *body: Stmt) -> Stmt:
     """Return a branch for the iterations in which a block starts."""
-    at = mod(one.update.over[-1], const(size))
+    at = mod(reduction.update.over[-1], const(size))
     test = Apply(OPS["eq"], (Position(at), Const(0, dtypes.int64)), dtypes.bool_)
-    return If(test, body, (), one.update.span)
+    return If(test, body, (), reduction.update.span)

@@ -57,7 +57,7 @@ def vectorize_extremes(lanes: Partials, loop: For, updates: list[Update], most: 
     if count is None or count < thresholds.MIN_VECTOR_MIN_MAX_TERMS:
         return ()
     width = min(most, upper_half(count + 1))
-    arrays = {id(one): lanes.arrays(one, 1, width)[0] for one in updates}
+    arrays = {id(update): lanes.arrays(update, 1, width)[0] for update in updates}
 
     def step(first: Affine, is_first: bool = False) -> Stmt:
         lane = lanes.fresh.symbol("lane")
@@ -70,13 +70,13 @@ def vectorize_extremes(lanes: Partials, loop: For, updates: list[Update], most: 
     if count < 2 * width:
         out.append(step(loop.lo, is_first=True))
     else:
-        out += (lanes.initialize(one, arrays[id(one)]) for one in updates)
+        out += (lanes.initialize(update, arrays[id(update)]) for update in updates)
         at = lanes.fresh.symbol(loop.symbol.name)
         whole = loop.lo + count // width * width
         out.append(For(at, loop.lo, whole, width, (step(var(at)),), span=loop.span))
     if count % width:
         out.append(step(loop.lo + count - width))
-    results = (combine_extremes(lanes, loop, one, arrays[id(one)]) for one in updates)
+    results = (combine_extremes(lanes, loop, update, arrays[id(update)]) for update in updates)
     return (*out, *(stmt for body in results for stmt in body))
 
 
@@ -110,4 +110,4 @@ def _inline(value: Expr, names: Mapping[int, Expr]) -> Expr:
     """Return a term with the iteration's scalars replaced by their definitions."""
     if isinstance(value, Read) and not value.index and value.node.id in names:
         return _inline(names[value.node.id], names)
-    return rebuild(value, lambda one: _inline(one, names), lambda index: index)
+    return rebuild(value, lambda operand: _inline(operand, names), lambda index: index)

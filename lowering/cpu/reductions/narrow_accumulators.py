@@ -41,7 +41,7 @@ from ...ir.expressions import Cast, Const, Read
 from ...ir.indexing import Affine, minimum, var
 from ...ir.loops import Comment, For, Program, Store, Update
 from ...ir.node import Node
-from ...ir.walk import own_reads, own_writes
+from ...ir.walk import direct_reads, direct_writes
 from ...target import Target
 from ...transform.outermost import Body, OutermostRewriter
 
@@ -114,7 +114,7 @@ def _find_small_sums(loop: For) -> dict[int, Update]:
     is_plain = all(isinstance(stmt, Update | Store | Comment) for stmt in loop.body)
     if not is_plain or loop.step != 1 or loop.kind != "serial":
         return {}
-    touched = [node.id for s in loop.body for node in (*own_reads(s), *own_writes(s))]
+    touched = [node.id for s in loop.body for node in (*direct_reads(s), *direct_writes(s))]
     return {
         id(stmt): stmt for stmt in loop.body
         if isinstance(stmt, Update) and _is_small(stmt)
@@ -124,7 +124,7 @@ def _find_small_sums(loop: For) -> dict[int, Update]:
 
 
 def _used_ids(update: Update) -> tuple[int, ...]:
-    return tuple(node.id for node in (*own_reads(update), *own_writes(update)))
+    return tuple(node.id for node in (*direct_reads(update), *direct_writes(update)))
 
 
 def _is_small(update: Update) -> bool:

@@ -67,10 +67,10 @@ class Partials:
 
         return self.each(lane_count(node), update, store)
 
-    def add_arrays(self, update: Update, node: Node, other: Node) -> Stmt:
+    def add_arrays(self, update: Update, node: Node, source: Node) -> Stmt:
         """Return the loop that adds the lanes of another array to the lanes."""
         return self.each(
-            lane_count(node), update, lambda lane: add_lane(update, node, lane, other, lane)
+            lane_count(node), update, lambda lane: add_lane(update, node, lane, source, lane)
         )
 
     def fold_lanes(self, update: Update, node: Node) -> Body:

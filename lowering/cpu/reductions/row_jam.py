@@ -46,7 +46,7 @@ from ...ir.indexing import Affine, var
 from ...ir.loops import Comment, For, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.rewrite import rename, substitute
-from ...ir.walk import expressions_of, own_reads, own_writes, statements
+from ...ir.walk import direct_reads, direct_writes, expressions_of, statements
 from ...target import Target
 from ...transform.outermost import OutermostRewriter
 
@@ -78,7 +78,7 @@ class _RowJam(OutermostRewriter):
             return None
         privates = find_privatizable(loop, self.only()[id(loop)])
         sums = [stmt for stmt in loop.body if _is_reduction(stmt)]
-        if not sums or not all(_can_jam(one, loop, privates) for one in sums):
+        if not sums or not all(_can_jam(reduction, loop, privates) for reduction in sums):
             return None
         count = self.count(loop, outer, sums, privates)
         trip_count = (loop.hi - loop.lo).constant
@@ -104,14 +104,14 @@ class _RowJam(OutermostRewriter):
         what they read again in half of the L2 cache."""
         bits = self.target.vector_bits
         most = thresholds.MAX_JAMMED_ROWS
-        for one in _innermost(sums):
-            nodes = {n.id: n for n in _written_nodes(one.body) if n.id in privates and n.rank}
+        for level in _innermost(sums):
+            nodes = {n.id: n for n in _written_nodes(level.body) if n.id in privates and n.rank}
             vectors = sum(-(-8 * node.bytes // bits) for node in nodes.values())
             most = min(most, self.target.vector_registers // (2 * max(vectors, 1)))
-        known = self.known
-        for one in (*outer, loop):
-            known = known.inside(one)
-        read = [_bytes_read(stmt, known, 1) for stmt in loop.body]
+        bounds = self.known
+        for level in (*outer, loop):
+            bounds = bounds.inside(level)
+        read = [_bytes_read(stmt, bounds, 1) for stmt in loop.body]
         reread = _reread_bytes(read, privates)
         if reread is None or reread * most > self.target.l2_bytes // 2:
             return 0
@@ -123,7 +123,7 @@ class _RowJam(OutermostRewriter):
     def fits_cache(self, loop: For, read: Sequence[_BytesRead]) -> bool:
         """Whether all rows together fit in the L2 cache, where one stream is as fast."""
         trip_count = (loop.hi - loop.lo).constant
-        nodes = {node.id: node for stmt in statements(loop.body) for node in own_reads(stmt)}
+        nodes = {node.id: node for stmt in statements(loop.body) for node in direct_reads(stmt)}
         total = 0
         for number, node in nodes.items():
             sizes = [array_bytes[number] for array_bytes in read if number in array_bytes]
@@ -138,7 +138,9 @@ class _RowJam(OutermostRewriter):
     ) -> Stmt:
         """Return the loop over some rows at a time."""
         at = self.fresh.symbol(loop.symbol.name)
-        used = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
+        used = {
+            n.id: n for s in statements(loop.body) for n in (*direct_reads(s), *direct_writes(s))
+        }
         rows = [
             substitute(self.row(loop.body, [used[n] for n in privates if n in used], number),
                        {loop.symbol: var(at) + number})
@@ -151,7 +153,7 @@ class _RowJam(OutermostRewriter):
         if not number:
             return body
         copies: dict[int, Node] = {}
-        for node in sorted(privates, key=lambda one: one.id):
+        for node in sorted(privates, key=lambda private: private.id):
             shape = node.static_shape
             assert shape is not None, "what a round has for itself has a size"
             if node.rank:
@@ -193,9 +195,11 @@ def _is_reduction(stmt: Stmt) -> bool:
     """Whether a statement is a loop over terms in lanes, with a scalar remainder at most."""
     if not isinstance(stmt, For) or stmt.kind != "serial":
         return False
-    loops = [one for one in stmt.body if not isinstance(one, Comment)]
-    in_lanes = [_is_lane_loop(one) or _is_reduction(one) for one in loops]
-    others = [one for one, known in zip(loops, in_lanes, strict=True) if not known]
+    loops = [nested for nested in stmt.body if not isinstance(nested, Comment)]
+    in_lanes = [_is_lane_loop(nested) or _is_reduction(nested) for nested in loops]
+    others = [
+        nested for nested, is_in_lanes in zip(loops, in_lanes, strict=True) if not is_in_lanes
+    ]
     return any(in_lanes) and all(map(_is_innermost, others))
 
 
@@ -204,21 +208,23 @@ def _is_lane_loop(stmt: Stmt) -> bool:
 
 
 def _is_innermost(stmt: Stmt) -> bool:
-    return isinstance(stmt, For) and not any(isinstance(one, For) for one in stmt.body)
+    return isinstance(stmt, For) and not any(isinstance(nested, For) for nested in stmt.body)
 
 
 def _can_jam(stmt: Stmt, loop: For, privates: frozenset[int]) -> bool:
     """Whether the iterations of a loop can be jammed with those of other rows: it writes private
     nodes only."""
     inside = statements((stmt,))
-    bounds = [one for one in inside if isinstance(one, For)]
-    is_rectangular = all(loop.symbol not in one.lo.symbols() | one.hi.symbols() for one in bounds)
+    bounds = [nested for nested in inside if isinstance(nested, For)]
+    is_rectangular = all(
+        loop.symbol not in nested.lo.symbols() | nested.hi.symbols() for nested in bounds
+    )
     is_private = all(
         node.id in privates and node.request is None for node in _written_nodes((stmt,))
     )
     follows_rows = any(
         isinstance(at, Affine) and loop.symbol in at.symbols()
-        for one in inside for value in expressions_of(one) for read in reads(value)
+        for nested in inside for value in expressions_of(nested) for read in reads(value)
         for at in read.index
     )  # fmt: skip
     return is_rectangular and is_private and follows_rows
@@ -230,23 +236,23 @@ def _has_separate_dependences(loop: For, privates: frozenset[int]) -> bool:
     users: dict[int, set[int]] = {}
     written: set[int] = set()
     for number, stmt in enumerate(loop.body):
-        for one in statements((stmt,)):
-            for node in (*own_reads(one), *own_writes(one)):
+        for nested in statements((stmt,)):
+            for node in (*direct_reads(nested), *direct_writes(nested)):
                 users.setdefault(node.id, set()).add(number)
-            written |= {node.id for node in own_writes(one)}
+            written |= {node.id for node in direct_writes(nested)}
     return all(len(users[number]) == 1 for number in written - privates)
 
 
 def _innermost(body: Sequence[Stmt]) -> list[For]:
     """Return the loops over terms that contain loops over lanes only."""
     return [
-        one for one in statements(body)
-        if isinstance(one, For) and _is_reduction(one) and not any(map(_is_reduction, one.body))
+        stmt for stmt in statements(body)
+        if isinstance(stmt, For) and _is_reduction(stmt) and not any(map(_is_reduction, stmt.body))
     ]  # fmt: skip
 
 
 def _written_nodes(body: Sequence[Stmt]) -> list[Node]:
-    return [node for stmt in statements(body) for node in own_writes(stmt)]
+    return [node for stmt in statements(body) for node in direct_writes(stmt)]
 
 
 def _reread_bytes(read: Sequence[_BytesRead], privates: frozenset[int]) -> int | None:
@@ -261,21 +267,21 @@ def _reread_bytes(read: Sequence[_BytesRead], privates: frozenset[int]) -> int |
     return sum(max(size or 0 for size in some) for some in reread)
 
 
-def _bytes_read(stmt: Stmt, known: Bounds, repeats: int | None) -> _BytesRead:
+def _bytes_read(stmt: Stmt, bounds: Bounds, repeats: int | None) -> _BytesRead:
     """Return the most bytes of arrays that are read, by their ids; None where that is not
     static."""
     sizes: _BytesRead = {}
     if not isinstance(stmt, For):
-        for node in own_reads(stmt):
+        for node in direct_reads(stmt):
             sizes[node.id] = None if repeats is None else repeats * node.dtype.itemsize
         return sizes
-    most, step = known.most(stmt.hi - stmt.lo), abs(stmt.step)
+    most, step = bounds.most(stmt.hi - stmt.lo), abs(stmt.step)
     count = None if most is None or repeats is None else repeats * -(-max(most, 0) // step)
-    for one in stmt.body:
-        for number, size in _bytes_read(one, known.inside(stmt), count).items():
+    for nested in stmt.body:
+        for number, size in _bytes_read(nested, bounds.inside(stmt), count).items():
             before = sizes.get(number, 0)
             if size is None or before is None:
                 sizes[number] = None
             else:  # loops one after the other read other elements, statements the same
-                sizes[number] = before + size if isinstance(one, For) else max(before, size)
+                sizes[number] = before + size if isinstance(nested, For) else max(before, size)
     return sizes

@@ -88,7 +88,7 @@ def match_contraction(nest: Band) -> Contraction | None:
     used = [node for node in (*reads(rest), *writes(rest)) if node.id in nest.private]
     if total.id not in nest.private or any(node.rank for node in used):
         return None
-    is_reassociable = is_reduction_over(update, frozenset(one.symbol for one in terms))
+    is_reassociable = is_reduction_over(update, frozenset(term_loop.symbol for term_loop in terms))
     result = _classify_loops(nest, terms, start, factors, tuple(rest))
     comments = tuple(s for s in (*nest.inner, *inner) if isinstance(s, Comment))
     return None if result is None else replace(result, counted=is_reassociable, told=comments)
@@ -118,10 +118,12 @@ def _classify_loops(
     bounds = {s for loop in loops for s in (loop.lo - loop.hi).symbols()}
     if bounds & symbols or any(loop.step != 1 for loop in loops):
         return None
-    sides = [free_symbols(one) & symbols for one in (first, second)]
+    sides = [free_symbols(factor) & symbols for factor in (first, second)]
     private = nest.private
     if any(
-        r.node.id in private or _is_dynamic(r) for one in (first, second) for r in reads_of(one)
+        r.node.id in private or _is_dynamic(r)
+        for factor in (first, second)
+        for r in reads_of(factor)
     ):
         return None
     rows = tuple(x for x in nest.free if x.symbol in sides[0] and x.symbol not in sides[1])

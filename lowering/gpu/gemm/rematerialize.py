@@ -51,7 +51,7 @@ from ...ir.indexing import Affine, Symbol, var
 from ...ir.loops import For, Program, Stmt, Store
 from ...ir.node import Node
 from ...ir.rewrite import Rewrite, map_kernels, rewrite, with_bodies
-from ...ir.walk import bodies, free_symbols, own_writes, statements, writes
+from ...ir.walk import bodies, direct_writes, free_symbols, statements, writes
 from ...passes.dce import eliminate_dead_code
 from ...target import Target
 from ...transform.remap import Element, remap_accesses
@@ -112,7 +112,7 @@ class _Search:
 
     def rewrite_inside(self, stmt: Stmt, outer: tuple[Stmt, ...]) -> Stmt:
         lists = () if self.is_done else bodies(stmt)
-        rewritten = tuple(self.rewrite_body(one, (*outer, stmt)) for one in lists)
+        rewritten = tuple(self.rewrite_body(nested, (*outer, stmt)) for nested in lists)
         return with_bodies(stmt, rewritten) if rewritten else stmt
 
 
@@ -126,7 +126,7 @@ def _find_arrays(program: Program) -> dict[Node, int]:
         if n.rank and n.static_shape is not None and n.request is None and not n.purpose
     )  # fmt: skip
     stored = [s.access.node.id for s in statements(stmts) if isinstance(s, Store)]
-    written = [n.id for s in statements(stmts) for n in own_writes(s)]
+    written = [n.id for s in statements(stmts) for n in direct_writes(s)]
     return {
         node: len(sites.of(node)) for node in temporaries
         if stored.count(node.id) == written.count(node.id) == 1 < len(sites.of(node))
@@ -172,7 +172,7 @@ class _Pair:
         contractions = [self.find_contraction(at) for at in self.readers]
         if contractions.count(None) != len(contractions) - 1:
             raise _NotApplicable
-        (gemm,) = (one for one in contractions if one is not None)
+        (gemm,) = (candidate for candidate in contractions if candidate is not None)
         stored = find_layer(self.writer_body[self.write_at])
         assert stored is not None and stored.index is not None, "a store in loops"
         value = self.resolve(stored.value, self.write_at)
@@ -190,7 +190,9 @@ class _Pair:
         filled = Layer(self.node, stored.index, value, self.write.inside, ())
         stmts: dict[int, Body] = {at: (self.rewrite_reader(at, filled),) for at in self.readers}
         stmts[self.at] = self.rewrite_writer(filled, arrays)
-        return tuple(one for at, stmt in enumerate(self.stmts) for one in stmts.get(at, (stmt,)))
+        return tuple(
+            rewritten for at, stmt in enumerate(self.stmts) for rewritten in stmts.get(at, (stmt,))
+        )
 
     def reads_in(self, at: int) -> list[Site]:
         """Return the sites at which a statement of the list reads the array."""
@@ -208,7 +210,9 @@ class _Pair:
             ) > estimate_iterations(self.write.inside):
                 raise _NotApplicable
             return None
-        reads = [[r for r in reads_of(one) if r.node == self.node] for one in _factors_of(gemm)]
+        reads = [
+            [r for r in reads_of(factor) if r.node == self.node] for factor in _factors_of(gemm)
+        ]
         if len(self.reads_in(at)) != sum(map(len, reads)) or all(reads):
             raise _NotApplicable
         if self.outer and not (fills_tiles((stmt,), facts) or exceeds_shared_memory([self.node])):
@@ -242,11 +246,11 @@ class _Pair:
             self.saved[node] = None
             return read
         writer = find_layer(self.writer_body[writers[0]]) if len(writers) == 1 else None
-        write_count = sum(node in own_writes(s) for s in statements((self.stmts[self.at],)))
+        write_count = sum(node in direct_writes(s) for s in statements((self.stmts[self.at],)))
         if writer is None or write_count != 1 or writers[0] > before:
             raise _NotApplicable
-        known = ranges((*self.outer, *self.write.inside))
-        return self.resolve(reaching_value((writer,), read.index, known, (), None), writers[0])
+        domain = ranges((*self.outer, *self.write.inside))
+        return self.resolve(reaching_value((writer,), read.index, domain, (), None), writers[0])
 
     def check_gain(self, value: Expr, gemm: Contraction) -> None:
         """Raise where an array costs less than the recomputation of its elements for each tile."""
@@ -284,8 +288,8 @@ class _Pair:
     def rewrite_reader(self, at: int, filled: Layer) -> Stmt:
         """Return a statement with recomputed values instead of reads."""
         values = {
-            (self.node, one.index or ()): self.value_at_site(filled, one)
-            for one in self.reads_in(at)
+            (self.node, site.index or ()): self.value_at_site(filled, site)
+            for site in self.reads_in(at)
         }
 
         def expr(value: Expr) -> Expr:
@@ -295,8 +299,8 @@ class _Pair:
 
     def value_at_site(self, filled: Layer, site: Site) -> Expr:
         """Return the value of a read at a site, all of which was certainly written."""
-        known = ranges((*self.outer, *site.inside))
-        return reaching_value((filled,), site.index or (), known, site.tests, None)
+        domain = ranges((*self.outer, *site.inside))
+        return reaching_value((filled,), site.index or (), domain, site.tests, None)
 
     def rewrite_writer(self, filled: Layer, arrays: dict[Node, Node]) -> Body:
         """Return the remaining writer of the array, with the scalars saved: its own reads of the
@@ -327,17 +331,17 @@ class _Pair:
             if site.route[:depth] != route or site.route[depth][0] <= self.write_at:
                 raise _NotApplicable
             self.value_at_site(filled, site)
-            for at, (one, other) in enumerate(
+            for at, (subscript, stored) in enumerate(
                 zip(site.index or (), filled.index or (), strict=True)
             ):
-                if at not in axes and one != other:
+                if at not in axes and subscript != stored:
                     raise _NotApplicable
 
     def row_axes(self) -> tuple[int, ...]:
         """Return the axes of the array along a row."""
         index = self.write.index or ()
         inner = {loop.symbol for loop in self.row_loops}
-        axes = tuple(at for at, one in enumerate(index) if _symbols_of(one) & inner)
+        axes = tuple(at for at, subscript in enumerate(index) if _symbols_of(subscript) & inner)
         if any(_symbols_of(index[at]) - inner for at in axes):
             raise _NotApplicable
         return axes

@@ -164,12 +164,12 @@ class _KernelBuilder:
         next_tile = var(self.terms.tile) + 1
         has_next = Apply(OPS["lt"], (Position(next_tile), Position(depth)), dtypes.bool_)
         inner = (
-            *(self.thread_loops(self.store_tile(one)) for one in stages),
+            *(self.thread_loops(self.store_tile(stage)) for stage in stages),
             self.thread_loops(
                 (
                     If(
                         has_next,
-                        tuple(s for one in stages for s in self.prefetch_tile(one, next_tile)),
+                        tuple(s for stage in stages for s in self.prefetch_tile(stage, next_tile)),
                     ),
                 )
             ),
@@ -178,18 +178,20 @@ class _KernelBuilder:
         loop = For(self.terms.tile, const(0), depth, 1, inner)
         used = {n.id for n in (*reads(self.gemm.rest), *writes(self.gemm.rest))}
         private = used & self.gemm.own - {self.total.id, self.gemm.total.id}
-        rows = (self.total.id, *(one.prefetch.id for one in stages))
+        rows = (self.total.id, *(stage.prefetch.id for stage in stages))
         prologue = self.thread_loops(
             tuple(
                 s
-                for one in stages
-                for s in (*self.load_invariants(one), *self.prefetch_tile(one, const(0)))
+                for stage in stages
+                for s in (*self.load_invariants(stage), *self.prefetch_tile(stage, const(0)))
             )
         )
-        barrier = (Barrier(),) if any(one.invariants for one in stages) else ()  # outside the loop
+        barrier = (
+            (Barrier(),) if any(stage.invariants for stage in stages) else ()
+        )  # outside the loop
         stmts = (self.initialize(), prologue, *barrier, loop, self.build_epilogue())
         body = insert_barriers(stmts, frozenset((*rows, *private)), True)
-        shared = (node for one in stages for node in (one.tile, *one.invariants.values()))
+        shared = (node for stage in stages for node in (stage.tile, *stage.invariants.values()))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((node.id for node in shared), "shared")
         sides = zip((self.rows, self.columns), self.extents, strict=True)
@@ -268,7 +270,7 @@ class _KernelBuilder:
     def loaded_part(self, value: Expr) -> Expr:
         """Return the part of a factor that is prefetched: a single element, else the computed value
         of several, which would take more registers."""
-        parts = {one for one in _loaded_parts(value) if free_symbols(one) & self.term_symbols}
+        parts = {part for part in _loaded_parts(value) if free_symbols(part) & self.term_symbols}
         return parts.pop() if len(parts) == 1 else _unconverted(value)
 
     @property
@@ -281,11 +283,11 @@ class _KernelBuilder:
         threads would load them for each term, or keep them in registers."""
         side_symbols = {loop.symbol for loop in side.loops}
         parts = dict.fromkeys(
-            one for one in _loaded_parts(value) if free_symbols(one) & side_symbols
+            part for part in _loaded_parts(value) if free_symbols(part) & side_symbols
         )
         return {
-            one: self.fresh.array(f"{side.tile.name}_value", (extent,), one.dtype)
-            for one in parts if not free_symbols(one) & self.term_symbols
+            part: self.fresh.array(f"{side.tile.name}_value", (extent,), part.dtype)
+            for part in parts if not free_symbols(part) & self.term_symbols
         }  # fmt: skip
 
     def load_invariants(self, stage: _Stage) -> tuple[Stmt, ...]:
@@ -422,4 +424,4 @@ def _loaded_parts(value: Expr) -> list[Expr]:
     """Return the elements that a value needs; a read under a test as the whole select."""
     if isinstance(value, Read | Select):
         return [value]
-    return [one for child in children(value) for one in _loaded_parts(child)]
+    return [part for child in children(value) for part in _loaded_parts(child)]

@@ -58,7 +58,7 @@ def split_terms(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | Non
     count = count_splits(gemm)
     if count < 2:
         return None
-    split, other_split = fresh.symbol("part"), fresh.symbol("part")
+    split, combine_split = fresh.symbol("part"), fresh.symbol("part")
     partial = fresh.scalar(f"{gemm.total.label}_part", gemm.total.dtype)
     shape = (count, *(static_trip_count(loop) or 0 for loop in nest.free))
     partials = fresh.array(f"{gemm.total.label}_parts", shape, gemm.total.dtype)
@@ -76,8 +76,10 @@ def split_terms(nest: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | Non
         Store(Access(partials, (var(split), *position)), Read(partial, ())),
     )
     first = For(split, const(0), const(count), 1, nest_loops(nest.free, body))
-    add = Update(Access(gemm.total, ()), OPS["add"], Read(partials, (var(other_split), *position)))
-    combine = For(other_split, const(0), const(count), 1, (add,))
+    add = Update(
+        Access(gemm.total, ()), OPS["add"], Read(partials, (var(combine_split), *position))
+    )
+    combine = For(combine_split, const(0), const(count), 1, (add,))
     (second,) = nest_loops(nest.free, (*nest.inner[:at], combine, *nest.inner[at + 1 :]))
     assert isinstance(second, For)
     facts.tell((first,), frozenset((partial.id,)))

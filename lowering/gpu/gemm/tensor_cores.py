@@ -22,7 +22,7 @@ from ...ir.instructions import MatrixUnit
 from .contraction import Contraction, iteration_count
 from .shared_tiles import tile_extents
 
-PIECE = 16
+VECTOR_COPY_BYTES = 16
 """Bytes of a vector copy of one thread."""
 
 
@@ -50,7 +50,7 @@ class Unit:
 
     def shared_bytes(self, high: int, broad: int, itemsize: int) -> int:
         """Return the bytes of all tile buffers, without padding between rows."""
-        return self.stages * (high + broad) * self.pieces * PIECE
+        return self.stages * (high + broad) * self.pieces * VECTOR_COPY_BYTES
 
     @property
     def exchanges(self) -> bool:

@@ -60,7 +60,7 @@ from ..barriers import insert_barriers
 from ..thread_points import DeviceCode, Space
 from .contraction import Contraction, initial_value, iteration_count, match_contraction
 from .shared_tiles import wrap_in_blocks, zero_of_node
-from .tensor_cores import PIECE, select_unit
+from .tensor_cores import VECTOR_COPY_BYTES, select_unit
 from .tile_side import Side
 from .vector_stores import ColumnGroups, build_result_epilogue, can_vectorize_stores
 
@@ -79,7 +79,7 @@ def map_tensor_tiles(nest: Band, facts: Facts, fresh: Fresh, target: Target) -> 
         return None
     if gemm.product is not dtypes.float32:
         return None
-    factors = [_unconverted(one) for one in (gemm.first, gemm.second)]
+    factors = [_unconverted(factor) for factor in (gemm.first, gemm.second)]
     dtype = factors[0].dtype
     if dtype is not factors[1].dtype or dtype.short not in types:
         return None
@@ -129,9 +129,9 @@ class _Factor:
             return buffer, NOTHING, far, near + by
         if any(k % UNIT for _, k in near.terms):
             return buffer, floordiv(near, const(ROW)), far, mod(near, const(ROW)) + by
-        piece = Affine(tuple((atom, k // UNIT) for atom, k in near.terms))
+        vector = Affine(tuple((atom, k // UNIT) for atom, k in near.terms))
         across = const(ROW // UNIT)
-        return buffer, floordiv(piece, across), far, mod(piece, across) * UNIT + by
+        return buffer, floordiv(vector, across), far, mod(vector, across) * UNIT + by
 
 
 class _KernelBuilder:
@@ -139,7 +139,7 @@ class _KernelBuilder:
 
     def __init__(self, gemm: Contraction, dtype: DType, shared_bytes: int, fresh: Fresh) -> None:
         self.gemm, self.fresh, self.dtype = gemm, fresh, dtype
-        self.vector = PIECE // dtype.itemsize
+        self.vector = VECTOR_COPY_BYTES // dtype.itemsize
         self.rows = Side(gemm.rows, fresh, "row")
         self.columns = Side(gemm.columns, fresh, "column")
         self.terms = Side(gemm.terms, fresh, "term")
@@ -148,8 +148,8 @@ class _KernelBuilder:
         sides = (gemm.first, self.rows), (gemm.second, self.columns)
         contiguous = [self.contiguous_side(value, side) for value, side in sides]
         is_vector_copied = all(
-            self.is_contiguous(value, one)
-            for (value, _), one in zip(sides, contiguous, strict=True)
+            self.is_contiguous(value, side)
+            for (value, _), side in zip(sides, contiguous, strict=True)
         )
         self.unit, self.tile_rows, self.tile_columns = select_unit(
             gemm, is_vector_copied, dtype.itemsize, shared_bytes
@@ -170,9 +170,12 @@ class _KernelBuilder:
         """Return the side along which a tile of a factor is contiguous: that of memory, if any."""
         flat = (Store(Access(self.gemm.total, ()), value),)
         sides = sorted(
-            (self.terms, side), key=lambda one: -contiguity_score(flat, one.loops[-1].symbol)
+            (self.terms, side),
+            key=lambda candidate: -contiguity_score(flat, candidate.loops[-1].symbol),
         )
-        return next((one for one in sides if self.is_contiguous(value, one)), sides[0])
+        return next(
+            (candidate for candidate in sides if self.is_contiguous(value, candidate)), sides[0]
+        )
 
     def build_factor(
         self, name: str, value: Expr, side: Side, extent: int, contiguous: Side
@@ -203,12 +206,12 @@ class _KernelBuilder:
 
     def build(self) -> DeviceCode:
         """Return the kernel. No more barriers: a buffer is filled after all have used it."""
-        tile, ahead = var(self.terms.tile), self.unit.ahead
-        steps = self.fill_tiles(tile + ahead), self.multiply(tile)
-        inner = (Barrier(ahead - 1), *(steps[::-1] if self.unit.exchanges else steps))
+        tile, distance = var(self.terms.tile), self.unit.ahead
+        steps = self.fill_tiles(tile + distance), self.multiply(tile)
+        inner = (Barrier(distance - 1), *(steps[::-1] if self.unit.exchanges else steps))
         loop = For(self.terms.tile, const(0), self.tile_count, 1, inner)
         prologue = [
-            stmt for at in range(ahead) for stmt in (self.fill_tiles(const(at)), Barrier(ahead))
+            stmt for n in range(distance) for stmt in (self.fill_tiles(const(n)), Barrier(distance))
         ]  # fmt: skip
         used = {n.id for n in (*reads(self.gemm.rest), *writes(self.gemm.rest))}
         private = used & self.gemm.own - {self.total.id, self.gemm.total.id}
@@ -392,7 +395,7 @@ class _KernelBuilder:
             return self.thread_loops(self.element_loops(body))
         start = var(self.columns.tile) * self.tile_columns
         body = ColumnGroups(
-            self.columns, self.tile_columns, lambda group, one: start + self.column_of(group, one),
+            self.columns, self.tile_columns, lambda group, col: start + self.column_of(group, col),
             self.element_epilogue, columns // thresholds.VECTOR_STORE_COLUMNS,
         ).stored(self.fresh)  # fmt: skip
         for test in self.rows.tests(self.position[0], self.tile_rows):

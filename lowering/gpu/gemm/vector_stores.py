@@ -103,7 +103,7 @@ def build_result_epilogue(
 def can_vectorize_stores(gemm: Contraction, columns: Side) -> bool:
     """Whether two neighbouring columns can be stored by one instruction."""
     (*leading, stmt), last = gemm.rest, columns.loops[-1]
-    if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in leading):
+    if not isinstance(stmt, Store) or any(not isinstance(earlier, Comment) for earlier in leading):
         return False
     node, index = stmt.access.node, stmt.access.index
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:

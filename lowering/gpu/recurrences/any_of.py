@@ -39,7 +39,7 @@ from ...ir.loops import For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, map_statements, with_bodies
-from ...ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements, uses
+from ...ir.walk import binds, bodies, direct_reads, direct_writes, free_symbols, statements, uses
 
 TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
@@ -54,13 +54,13 @@ def rewrite_any_of(program: Program, fresh: Fresh) -> Program:
     def rewrite_statement(stmt: Stmt) -> tuple[Stmt, ...]:
         stores = _find_flags(stmt, temporaries) if isinstance(stmt, For) else ()
         flag_of = {
-            one.access.node: fresh.scalar(f"{one.access.node.label}_is_set", dtypes.bool_)
-            for one in stores
+            store.access.node: fresh.scalar(f"{store.access.node.label}_is_set", dtypes.bool_)
+            for store in stores
         }
         if stores:
-            (stmt,) = map_statements((stmt,), lambda one: (_raise_flag(one, flag_of),))
+            (stmt,) = map_statements((stmt,), lambda inner: (_raise_flag(inner, flag_of),))
         starts = (Store(Access(flag, ()), FALSE) for flag in flag_of.values())
-        ends = (If(Read(flag_of[one.access.node], ()), (one,)) for one in stores)
+        ends = (If(Read(flag_of[store.access.node], ()), (store,)) for store in stores)
         return (*starts, with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))), *ends)
 
     return map_kernels(program, rewrite_body)
@@ -79,10 +79,10 @@ def _find_flags(loop: For, temporaries: frozenset[int]) -> tuple[Store, ...]:
         return ()
     stmts = statements((loop,))
     bound = {symbol for stmt in stmts for symbol in binds(stmt)}
-    read = {node for stmt in stmts for node in own_reads(stmt)}
+    read = {node for stmt in stmts for node in direct_reads(stmt)}
     written: dict[Node, list[Stmt]] = {}
     for stmt in stmts:
-        for node in own_writes(stmt):
+        for node in direct_writes(stmt):
             written.setdefault(node, []).append(stmt)
     conditional = {id(stmt) for stmt in _conditional_stores(loop.body, False)}
     can_fail = has_checks((loop,))
@@ -96,11 +96,11 @@ def _find_flags(loop: For, temporaries: frozenset[int]) -> tuple[Store, ...]:
         ):
             continue
         is_invariant = not bound & uses(first) and not bound & free_symbols(first.value)
-        is_unchanged = not any(one.node in written for one in reads(first.value))
+        is_unchanged = not any(load.node in written for load in reads(first.value))
         if (
             is_invariant
             and is_unchanged
-            and all(one == first and id(one) in conditional for one in writers)
+            and all(writer == first and id(writer) in conditional for writer in writers)
         ):
             out.append(first)
     return tuple(out)

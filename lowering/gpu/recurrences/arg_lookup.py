@@ -94,13 +94,13 @@ def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
         return None
     then = [stmt for stmt in branch.then if not isinstance(stmt, Comment)]
     match branch.test, lookup.value, then:
-        case Apply(op, (one, other)), Read(node, ()), [Store(Access(target, ()), Position(at))] if (
-            op.name in MIRRORED and node == target and at == var(loop.symbol)
-        ):
+        case Apply(op, (left, right)), Read(node, ()), [
+            Store(Access(target, ()), Position(at))
+        ] if op.name in MIRRORED and node == target and at == var(loop.symbol):
             at_iteration = {lookup.symbol: at}
         case _:
             return None
-    term, old = (one, other) if substitute_expr(other, at_iteration) == one else (other, one)
+    term, old = (left, right) if substitute_expr(right, at_iteration) == left else (right, left)
     if substitute_expr(old, at_iteration) != term or term == old or term.dtype.kind not in "iuf":
         return None
     if any(read.node == node for read in reads(term)) or lookup.symbol in symbols_of(term):
@@ -110,8 +110,8 @@ def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
         return None
     conjuncts = (
         part
-        for one in index_checks
-        for part in _split_conjunction(substitute_expr(one.test, at_iteration))
+        for check in index_checks
+        for part in _split_conjunction(substitute_expr(check.test, at_iteration))
     )
     if not all(is_implied(part, bounds, ()) for part in conjuncts):
         return None
@@ -122,7 +122,7 @@ def _split_conjunction(test: Expr) -> tuple[Expr, ...]:
     """Return the conjuncts of a test."""
     match test:
         case Apply(op, args, _) if op.name == "and":
-            return tuple(part for one in args for part in _split_conjunction(one))
+            return tuple(part for operand in args for part in _split_conjunction(operand))
         case _:
             return (test,)
 
@@ -145,4 +145,4 @@ def _carry_extreme(loop: For, pivot: _Pivot, fresh: Fresh) -> Body:
 def replace_side(test: Expr, old: Expr, new: Expr) -> Expr:
     """Return a comparison with one of its sides replaced."""
     assert isinstance(test, Apply), "that is what was looked for"
-    return replace(test, args=tuple(new if one == old else one for one in test.args))
+    return replace(test, args=tuple(new if operand == old else operand for operand in test.args))

@@ -46,7 +46,16 @@ from ...ir.loops import Check, Comment, For, If, Stmt, Store, Update
 from ...ir.ops import ARGMAX, ARGMIN, OPS, Op
 from ...ir.rewrite import rename, substitute_expr, with_bodies
 from ...ir.rewrite import substitute as substitute_in
-from ...ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements, uses, writes
+from ...ir.walk import (
+    binds,
+    bodies,
+    direct_reads,
+    direct_writes,
+    free_symbols,
+    statements,
+    uses,
+    writes,
+)
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
@@ -74,7 +83,7 @@ class ExtremeBranch:
     @property
     def kept(self) -> frozenset[int]:
         """The ids of the nodes that the branch writes."""
-        return frozenset({self.best.node.id, *(one.access.node.id for one in self.places)})
+        return frozenset({self.best.node.id, *(place.access.node.id for place in self.places)})
 
 
 def rewrite_arg_min_max(body: Body, facts: Facts, fresh: Fresh) -> Body:
@@ -100,15 +109,17 @@ def _rewrite_nest(
     loops: Loops, body: Body, extremes: Sequence[ExtremeBranch], facts: Facts, fresh: Fresh
 ) -> Body:
     """Return the nests that replace one with extremes, none where it stays."""
-    first_ones = [one for one in extremes if one.test not in LASTS]
+    first_ones = [extreme for extreme in extremes if extreme.test not in LASTS]
     numbering = _static_numbering(loops)
     if numbering is not None and len(first_ones) == len(extremes):
         return _build_reduction_nest(numbering, body, extremes, facts, fresh)
-    if has_only_effect(loops, body, frozenset().union(*(one.kept for one in extremes)), facts):
+    if has_only_effect(
+        loops, body, frozenset().union(*(extreme.kept for extreme in extremes)), facts
+    ):
         nests: list[Stmt] = []
         for is_last in (False, True):
-            selected = [one for one in extremes if (one.test in LASTS) == is_last]
-            removed = {id(one.branch): () for one in extremes if one not in selected}
+            selected = [extreme for extreme in extremes if (extreme.test in LASTS) == is_last]
+            removed = {id(extreme.branch): () for extreme in extremes if extreme not in selected}
             normalized = selected and _normalize_loops(
                 loops, _replace_branches(body, removed), is_last, extremes, fresh
             )
@@ -137,10 +148,10 @@ def _static_numbering(loops: Loops) -> LinearIterations | None:
     return numbering if is_static else None
 
 
-def has_only_effect(loops: Loops, body: Body, kept: frozenset[int], facts: Facts) -> bool:
-    """Whether the iterations of a nest have no effect but to write `kept`, so that they may be
+def has_only_effect(loops: Loops, body: Body, targets: frozenset[int], facts: Facts) -> bool:
+    """Whether the iterations of a nest have no effect but to write `targets`, so that they may be
     executed in any order, and twice, but for that."""
-    writable = facts.private(loops[-1]) | kept
+    writable = facts.private(loops[-1]) | targets
     halts = Check, Print, Permute, Alloc
     if any(isinstance(stmt, halts) for stmt in statements(body)) or has_break(body):
         return False
@@ -151,8 +162,8 @@ def _normalize_loops(
     loops: Loops, body: Body, is_last: bool, extremes: Sequence[ExtremeBranch], fresh: Fresh
 ) -> tuple[Loops, Body]:
     """Return a nest with normalized loops, reversed if `is_last`, and with its own temporaries."""
-    kept = {number for one in extremes for number in one.kept}
-    copies = {node.id: fresh.like(node) for node in writes(body) if node.id not in kept}
+    targets = {number for extreme in extremes for number in extreme.kept}
+    copies = {node.id: fresh.like(node) for node in writes(body) if node.id not in targets}
     names = {s: fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
     body = rename(body, names, copies)
     out: list[For] = []
@@ -180,7 +191,7 @@ def _isolate_tests(body: Body, loops: Loops) -> Body:
         for at, part in enumerate(parts) if len(parts) > 1 and not stmt.other else ():
             bounds = ranges(loops)
             inner = replace(stmt, test=part)
-            later = (read for one in parts[at + 1 :] for read in reads(one))
+            later = (read for conjunct in parts[at + 1 :] for read in reads(conjunct))
             is_safe = all(is_in_range(read.node, read.index, bounds) for read in later)
             if is_safe and match_extreme(inner, frozenset()) is not None:
                 return replace(
@@ -215,7 +226,7 @@ def _branches(body: Body) -> Iterator[If]:
 def match_extreme(stmt: If, bound: frozenset[Symbol]) -> ExtremeBranch | None:
     """Return the extreme of a branch, None for other branches; the locations it writes depend on
     nothing that is `bound` in the nest."""
-    test, stores = stmt.test, [one for one in stmt.then if not isinstance(one, Comment)]
+    test, stores = stmt.test, [store for store in stmt.then if not isinstance(store, Comment)]
     if stmt.other or not isinstance(test, Apply) or test.op.name not in MIRRORED:
         return None
     (term, old), name = test.args, test.op.name
@@ -226,7 +237,7 @@ def match_extreme(stmt: If, bound: frozenset[Symbol]) -> ExtremeBranch | None:
     if old.node.dtype is not term.dtype or term.dtype.kind not in "iuf":
         return None
     best = Access(old.node, old.index)
-    others = [one for one in stores if isinstance(one, Store) and one.access != best]
+    others = [store for store in stores if isinstance(store, Store) and store.access != best]
     return ExtremeBranch(stmt, best, term, name, tuple(others))
 
 
@@ -237,14 +248,18 @@ def _is_extreme_update(
     if not isinstance(old, Read):
         return False
     best = Access(old.node, old.index)
-    fills = [one for one in stores if isinstance(one, Store) and _is_invariant(one.access, bound)]
-    best_stores = [one for one in fills if one.access == best]
+    fills = [
+        store for store in stores if isinstance(store, Store) and _is_invariant(store.access, bound)
+    ]
+    best_stores = [store for store in fills if store.access == best]
     is_distinct = all(
-        one.access == best or one.access.node != best.node or _are_static(one.access, best)
-        for one in fills
+        store.access == best or store.access.node != best.node or _are_static(store.access, best)
+        for store in fills
     )
     return (
-        len(fills) == len(stores) and is_distinct and [one.value for one in best_stores] == [term]
+        len(fills) == len(stores)
+        and is_distinct
+        and [store.value for store in best_stores] == [term]
     )
 
 
@@ -253,9 +268,9 @@ def _is_invariant(access: Access, bound: frozenset[Symbol]) -> bool:
     return not any(isinstance(at, Dynamic) or at.symbols() & bound for at in access.index)
 
 
-def _are_static(one: Access, other: Access) -> bool:
+def _are_static(left: Access, right: Access) -> bool:
     """Whether the subscripts of two elements are static."""
-    places = (*one.index, *other.index)
+    places = (*left.index, *right.index)
     return all(isinstance(at, Affine) and at.constant is not None for at in places)
 
 
@@ -265,14 +280,14 @@ def _is_only_use(extreme: ExtremeBranch, body: Body, bound: frozenset[Symbol]) -
     if any(read.node.id in extreme.kept for read in reads(extreme.term)):
         return False
     changed = {node.id for node in writes(body)}
-    for one in extreme.places:
-        if bound & (uses(one) | free_symbols(one.value)):
+    for place in extreme.places:
+        if bound & (uses(place) | free_symbols(place.value)):
             return False
-        if any(read.node.id in changed for read in reads(one.value)):
+        if any(read.node.id in changed for read in reads(place.value)):
             return False
     inside = {id(stmt) for stmt in statements((extreme.branch,))}
     rest = [stmt for stmt in statements(body) if id(stmt) not in inside]
-    used = {node.id for stmt in rest for node in (*own_reads(stmt), *own_writes(stmt))}
+    used = {node.id for stmt in rest for node in (*direct_reads(stmt), *direct_writes(stmt))}
     return not extreme.kept & used
 
 
@@ -336,5 +351,5 @@ def _build_reduction(
             *stores,
             *(replace(p, value=substitute_expr(p.value, names)) for p in extreme.places),
         )
-    found_some = Apply(OPS["ge"], (Read(at, ()), Const(0, dtypes.int64)), dtypes.bool_)
-    return starts, update, (If(found_some, (*lets, If(is_better, stores))),)
+    has_match = Apply(OPS["ge"], (Read(at, ()), Const(0, dtypes.int64)), dtypes.bool_)
+    return starts, update, (If(has_match, (*lets, If(is_better, stores))),)

@@ -39,7 +39,7 @@ from ...ir.assignments import Break, Continue
 from ...ir.expressions import Apply, Expr, Position, reads
 from ...ir.loops import Comment, For, If, Stmt, Store
 from ...ir.ops import OPS
-from ...ir.walk import own_reads, own_writes, statements
+from ...ir.walk import direct_reads, direct_writes, statements
 
 Body = tuple[Stmt, ...]
 
@@ -77,13 +77,13 @@ def _join_nests(
     start, inner_loop = stmts[:at], stmts[at]
     assert isinstance(inner_loop, For), "that is what was looked for"
     inner = find_exit_nest(inner_loop, (*before, *start), only, (*outer, loop))
-    stores = [one for one in start if isinstance(one, Store) and not one.access.node.rank]
+    stores = [store for store in start if isinstance(store, Store) and not store.access.node.rank]
     if inner is None or inner.before or len(stores) < len(start):
         return None
     flags = frozenset(read.node.id for read in reads(test))
-    local_stores = tuple(one for one in stores if one.access.node.id not in flags)
-    flag_stores = tuple(one for one in stores if one.access.node.id in flags)
-    if any(cost(one.value) > thresholds.MAX_FLAG_VALUE_COST for one in local_stores):
+    local_stores = tuple(store for store in stores if store.access.node.id not in flags)
+    flag_stores = tuple(store for store in stores if store.access.node.id in flags)
+    if any(cost(store.value) > thresholds.MAX_FLAG_VALUE_COST for store in local_stores):
         return None
     bounds = ranges((*outer, loop, *inner.loops))
     if not is_never(test, scalar_values_after((*before, *start)), bounds):
@@ -94,7 +94,7 @@ def _join_nests(
     if not _are_set_only_by(flags, inner.body, exits):
         return None
     body = (*local_stores, *inner.body)
-    if all(one.access.node.id in only for one in flag_stores):
+    if all(store.access.node.id in only for store in flag_stores):
         return ExitNest((loop, *inner.loops), body)
     ends = (loop.hi, loop.lo) if loop.step > 0 else (loop.lo, loop.hi)
     has_iteration = Apply(OPS["gt"], (Position(ends[0]), Position(ends[1])), dtypes.bool_)
@@ -109,7 +109,7 @@ def _exit_test(tail: Body) -> Expr | None:
     if rest and (tail[0].other or not isinstance(rest[0], Break)):
         return None
     ends = [
-        [type(one) for one in part if not isinstance(one, Comment)]
+        [type(stmt) for stmt in part if not isinstance(stmt, Comment)]
         for part in (tail[0].then, tail[0].other or rest)
     ]
     if ends[0] == [Break] and ends[1] in ([], [Continue]):
@@ -122,7 +122,7 @@ def _exit_paths(body: Body) -> Iterator[Body]:
     for stmt in body:
         if isinstance(stmt, If):
             for part in (stmt.then, stmt.other):
-                stmts = tuple(one for one in part if not isinstance(one, Comment))
+                stmts = tuple(nested for nested in part if not isinstance(nested, Comment))
                 if stmts and isinstance(stmts[-1], Break):
                     yield stmts
                 else:
@@ -135,6 +135,6 @@ def _are_set_only_by(flags: frozenset[int], body: Body, exits: tuple[Body, ...])
         return False
     exit_ids = {id(stmt) for exit_ in exits for stmt in exit_}
     stmts = statements(body)
-    used = [n.id for s in stmts for n in own_reads(s)]
-    used += [n.id for s in stmts if id(s) not in exit_ids for n in own_writes(s)]
+    used = [n.id for s in stmts for n in direct_reads(s)]
+    used += [n.id for s in stmts if id(s) not in exit_ids for n in direct_writes(s)]
     return flags.isdisjoint(used)

@@ -165,7 +165,7 @@ class _Search:
 
     def is_unconditional(self, stmt: Stmt) -> bool:
         """Whether a statement is executed in every iteration."""
-        return not any(isinstance(one, Check | Break) for one in statements((stmt,)))
+        return not any(isinstance(nested, Check | Break) for nested in statements((stmt,)))
 
     def written_nodes(self, detection: Body) -> list[Node]:
         """Return the nodes that the detection writes, but for the number of the iteration."""
@@ -175,16 +175,18 @@ class _Search:
     def rename_private(self, detection: Body, at: Node) -> Body:
         """Return the detection with symbols and temporaries of its own."""
         copies = {node.id: self.fresh.like(node) for node in self.written_nodes(detection)}
-        names = {s: self.fresh.symbol(s.name) for one in statements(detection) for s in binds(one)}
+        names = {
+            s: self.fresh.symbol(s.name) for stmt in statements(detection) for s in binds(stmt)
+        }
         return rename(detection, names, copies)
 
     def build_exit(self, numbering: LinearIterations, replay: Body, at: Node, keeps: bool) -> Stmt:
         """Return the replay of the iteration that was found; of the last one where it `keeps`
         values."""
         comparison, limit = ("ge", 0) if keeps else ("lt", LAST)
-        is_found = Apply(OPS[comparison], (Read(at, ()), Const(limit, dtypes.int64)), dtypes.bool_)
+        has_match = Apply(OPS[comparison], (Read(at, ()), Const(limit, dtypes.int64)), dtypes.bool_)
         lets, names = numbering.named(Read(at, ()), self.fresh)
-        return If(is_found, (*lets, *substitute(replay, names)))
+        return If(has_match, (*lets, *substitute(replay, names)))
 
 
 def can_run_all(loops: Sequence[For], body: Body) -> bool:
@@ -246,15 +248,15 @@ def _rewrite_branch(
 ) -> Body | None:
     """Return statements with a branch rewritten on both sides, its continuation moved into the side
     that continues; None where both do."""
-    then, other = stmt.then, stmt.other
+    then, orelse = stmt.then, stmt.other
     if _without_comments(rest):
         if always_exits(then):
-            other = (*other, *rest)
-        elif always_exits(other):
+            orelse = (*orelse, *rest)
+        elif always_exits(orelse):
             then = (*then, *rest)
         else:
             return None
-    yes, no = change(then), change(other)
+    yes, no = change(then), change(orelse)
     return None if yes is None or no is None else (*before, replace(stmt, then=yes, other=no))
 
 
@@ -262,9 +264,9 @@ def always_exits(body: Body) -> bool:
     """Whether a list of statements always leaves the loop."""
     last = _without_comments(body)[-1:]
     return any(
-        isinstance(one, Break)
-        or (isinstance(one, If) and always_exits(one.then) and always_exits(one.other))
-        for one in last
+        isinstance(stmt, Break)
+        or (isinstance(stmt, If) and always_exits(stmt.then) and always_exits(stmt.other))
+        for stmt in last
     )
 
 

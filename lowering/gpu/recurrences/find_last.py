@@ -52,7 +52,7 @@ from ...ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, substitute_expr, with_bodies
-from ...ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements
+from ...ir.walk import binds, bodies, direct_reads, direct_writes, free_symbols, statements
 from .find_first import LAST
 
 Body = tuple[Stmt, ...]
@@ -67,7 +67,7 @@ class _GuardedList:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptValue:
+class _SelectedValue:
     """The values that a list of statements in a nest keeps."""
 
     list: Body
@@ -90,26 +90,28 @@ def rewrite_find_last(program: Program, facts: Facts, fresh: Fresh) -> Program:
     def rewrite_statement(stmt: Stmt) -> Body:
         if isinstance(stmt, For):
             loops, inner = perfect_nest(stmt)
-            kept_values = _find_kept_values(loops, inner, temporaries)
-            numbering = linearize(loops) if kept_values else None
+            selected_values = _find_selected_values(loops, inner, temporaries)
+            numbering = linearize(loops) if selected_values else None
             if numbering is not None:
-                return _build_nest(kept_values, numbering, inner, fresh)
+                return _build_nest(selected_values, numbering, inner, fresh)
         return (with_bodies(stmt, tuple(map(rewrite_body, bodies(stmt)))),)
 
     return map_kernels(program, rewrite_body)
 
 
-def _find_kept_values(
+def _find_selected_values(
     loops: tuple[For, ...], body: Body, temporaries: frozenset[int]
-) -> tuple[_KeptValue, ...]:
+) -> tuple[_SelectedValue, ...]:
     """Return the values that a nest keeps."""
     if any(loop.kind != "serial" for loop in loops) or has_break(body):
         return ()
     facts = _NestFacts(loops, body, temporaries)
-    kept_values = (
-        kept for part in _guarded_lists(body, ()) if (kept := facts.match_last(part)) is not None
+    selected_values = (
+        selected
+        for part in _guarded_lists(body, ())
+        if (selected := facts.match_last(part)) is not None
     )
-    return tuple({kept.list: kept for kept in kept_values}.values())
+    return tuple({selected.list: selected for selected in selected_values}.values())
 
 
 def _guarded_lists(body: Body, tests: tuple[If, ...]) -> Iterator[_GuardedList]:
@@ -134,8 +136,8 @@ class _NestFacts:
         self.indices = frozenset(loop.symbol for loop in loops)
         stmts = statements(body)
         self.bound = {symbol for stmt in stmts for symbol in binds(stmt)}
-        self.uses = Counter(n for s in stmts for n in (*own_reads(s), *own_writes(s)))
-        self.written = Counter(n for s in stmts for n in own_writes(s))
+        self.uses = Counter(n for s in stmts for n in (*direct_reads(s), *direct_writes(s)))
+        self.written = Counter(n for s in stmts for n in direct_writes(s))
         self.values: dict[Node, Expr] = {}
         for stmt in body:
             if isinstance(stmt, Store):
@@ -160,58 +162,60 @@ class _NestFacts:
     def is_invariant(self, value: Expr) -> bool:
         """Whether an expression does not depend on what the loops write or bind."""
         varying = free_symbols(value) & self.bound
-        return not varying and not any(one.node in self.written for one in reads(value))
+        return not varying and not any(read.node in self.written for read in reads(value))
 
-    def match_last(self, part: _GuardedList) -> _KeptValue | None:
+    def match_last(self, part: _GuardedList) -> _SelectedValue | None:
         """Return the values that a list keeps, None where it keeps none."""
-        fixed = [one for one in part.body if isinstance(one, Store) and self.is_fixed(one)]
-        store_counts = Counter(one.access.node for one in fixed)
-        tested = Counter(n for test in part.tests for n in own_reads(test) if not n.rank)
+        fixed = [store for store in part.body if isinstance(store, Store) and self.is_fixed(store)]
+        store_counts = Counter(store.access.node for store in fixed)
+        tested = Counter(n for test in part.tests for n in direct_reads(test) if not n.rank)
         originals = tuple(
-            one for one in fixed
-            if store_counts[one.access.node] + tested[one.access.node] == self.uses[one.access.node]
+            s for s in fixed
+            if store_counts[s.access.node] + tested[s.access.node] == self.uses[s.access.node]
         )  # fmt: skip
-        stores = tuple(replace(one, value=self.inline_values(one.value)) for one in originals)
-        if not any(tested[one.access.node] for one in originals):
-            fits = any(free_symbols(one.value) & self.indices for one in stores)
-            return _KeptValue(part.body, originals, stores) if fits else None
+        stores = tuple(replace(store, value=self.inline_values(store.value)) for store in originals)
+        if not any(tested[store.access.node] for store in originals):
+            fits = any(free_symbols(store.value) & self.indices for store in stores)
+            return _SelectedValue(part.body, originals, stores) if fits else None
         return self.match_first(part, originals, stores)
 
     def match_first(
         self, part: _GuardedList, originals: Body, stores: tuple[Store, ...]
-    ) -> _KeptValue | None:
+    ) -> _SelectedValue | None:
         """Return the values that a list keeps once, None where its tests may hold again."""
         if len(originals) < sum(not isinstance(stmt, Comment) for stmt in part.body):
             return None
-        nodes = {one.access.node for one in stores}
+        nodes = {store.access.node for store in stores}
         open_tests, new_tests = list[Expr](), list[tuple[If, Expr]]()
         inside = part.body
         for branch in reversed(part.tests):
             tests = split_conjunction(branch.test)
-            own_tests = [one for one in tests if any(read.node in nodes for read in reads(one))]
-            if own_tests and (branch.other or inside is not branch.then):
+            target_tests = [
+                test for test in tests if any(read.node in nodes for read in reads(test))
+            ]
+            if target_tests and (branch.other or inside is not branch.then):
                 return None
-            if not all(self.is_invariant_test(one, nodes) for one in own_tests):
+            if not all(self.is_invariant_test(test, nodes) for test in target_tests):
                 return None
-            rest = [one for one in tests if one not in own_tests]
-            if own_tests:
+            rest = [test for test in tests if test not in target_tests]
+            if target_tests:
                 new_tests.append((branch, conjunction(rest) if rest else TRUE))
-                open_tests = [*own_tests, *open_tests]
+                open_tests = [*target_tests, *open_tests]
                 if not self.is_only_effect(branch, part.body):
                     return None
             inside = self.list_around(branch, part.tests)
         values = scalar_values_after(stores)
-        if not any(is_never(one, values, self.bounds) for one in open_tests):
+        if not any(is_never(test, values, self.bounds) for test in open_tests):
             return None
-        return _KeptValue(part.body, originals, stores, tuple(open_tests), tuple(new_tests))
+        return _SelectedValue(part.body, originals, stores, tuple(open_tests), tuple(new_tests))
 
     def list_around(self, branch: If, tests: tuple[If, ...]) -> Body:
         """Return the list of another branch, or of the nest, that contains a branch."""
-        at = next(n for n, one in enumerate(tests) if one is branch)
+        at = next(n for n, enclosing in enumerate(tests) if enclosing is branch)
         if not at:
             return ()
         lists = bodies(tests[at - 1])
-        return next(one for one in lists if any(stmt is branch for stmt in one))
+        return next(body for body in lists if any(stmt is branch for stmt in body))
 
     def is_invariant_test(self, test: Expr, nodes: set[Node]) -> bool:
         """Whether a test reads only what is kept, and what the loops do not write."""
@@ -240,33 +244,35 @@ class _NestFacts:
 
 
 def _build_nest(
-    kept_values: Sequence[_KeptValue], numbering: LinearIterations, body: Body, fresh: Fresh
+    selected_values: Sequence[_SelectedValue], numbering: LinearIterations, body: Body, fresh: Fresh
 ) -> Body:
     """Return a nest that reduces iteration numbers, between their initialization and the stores."""
     starts, ends = list[Stmt](), list[Stmt]()
-    for kept in kept_values:
-        at = fresh.scalar(f"{kept.stores[0].access.node.label}_at", dtypes.int64)
+    for selected in selected_values:
+        at = fresh.scalar(f"{selected.stores[0].access.node.label}_at", dtypes.int64)
         sentinel, operation, comparison = (
-            (LAST, "min", "lt") if kept.open_tests else (-1, "max", "gt")
+            (LAST, "min", "lt") if selected.open_tests else (-1, "max", "gt")
         )
         update = Update(Access(at, ()), OPS[operation], Position(numbering.number))
-        removed = {id(stmt) for stmt in kept.originals}
-        rest = (stmt for stmt in kept.list if id(stmt) not in removed)
-        body = _replace_list(body, kept, (*rest, update))
+        removed = {id(stmt) for stmt in selected.originals}
+        rest = (stmt for stmt in selected.list if id(stmt) not in removed)
+        body = _replace_list(body, selected, (*rest, update))
         starts.append(Store(Access(at, ()), Const(sentinel, dtypes.int64)))
-        is_found = Apply(
+        has_match = Apply(
             OPS[comparison], (Read(at, ()), Const(sentinel, dtypes.int64)), dtypes.bool_
         )
         lets, names = numbering.named(Read(at, ()), fresh)
-        stores = (replace(one, value=substitute_expr(one.value, names)) for one in kept.stores)
-        end = If(is_found, (*lets, *stores))
-        ends.append(If(conjunction(kept.open_tests), (end,)) if kept.open_tests else end)
+        stores = (
+            replace(store, value=substitute_expr(store.value, names)) for store in selected.stores
+        )
+        end = If(has_match, (*lets, *stores))
+        ends.append(If(conjunction(selected.open_tests), (end,)) if selected.open_tests else end)
     return (*starts, *nest_loops(numbering.loops, body), *ends)
 
 
-def _replace_list(body: Body, kept: _KeptValue, new: Body) -> Body:
+def _replace_list(body: Body, selected: _SelectedValue, new: Body) -> Body:
     """Return statements with one list in them replaced."""
-    if body is kept.list:
+    if body is selected.list:
         return new
     out: list[Stmt] = []
     for stmt in body:
@@ -274,8 +280,10 @@ def _replace_list(body: Body, kept: _KeptValue, new: Body) -> Body:
             out.append(stmt)
             continue
         rewritten = with_bodies(
-            stmt, tuple(_replace_list(part, kept, new) for part in bodies(stmt))
+            stmt, tuple(_replace_list(part, selected, new) for part in bodies(stmt))
         )
-        test = next((one for branch, one in kept.new_tests if branch is stmt), stmt.test)
+        test = next(
+            (new_test for branch, new_test in selected.new_tests if branch is stmt), stmt.test
+        )
         out += rewritten.then if test == TRUE else (replace(rewritten, test=test),)
     return tuple(out)

@@ -57,7 +57,7 @@ from ...ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update, Whil
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, rename, with_bodies
-from ...ir.walk import binds, bodies, own_reads, own_writes, statements, writes
+from ...ir.walk import binds, bodies, direct_reads, direct_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 ONE = Const(1, dtypes.int32)
@@ -113,24 +113,32 @@ class _Scatter:
         mark_array = fresh.array(f"{node.label}_marks", node.shape, dtypes.int32, "marks")
         target = Access(mark_array, self.stores[0].access.index)
         update = Update(target, OPS["max"], ONE, span=self.loop.span, atomic=True)
-        removed = {id(one) for one in (*self.stores, *self.flags)}
+        removed = {id(store) for store in (*self.stores, *self.flags)}
         others = tuple(stmt for stmt in self.list if id(stmt) not in removed)
         body = _replace_list(self.loop.body, self.list, (*others, update))
         marking = replace(self.loop, body=body)
         if self.forbidden:
             copies = {n.id: fresh.like(n) for n in writes((marking,)) if n != mark_array}
-            names = {s: fresh.symbol(s.name) for one in statements((marking,)) for s in binds(one)}
+            names = {
+                s: fresh.symbol(s.name) for nested in statements((marking,)) for s in binds(nested)
+            }
             (marking,) = rename((marking,), names, copies)
         axes = [fresh.symbol("at") for _ in node.shape]
         index = tuple(map(var, axes))
-        fills = (replace(one, access=Access(one.access.node, index)) for one in self.stores)
-        is_marked = Apply(OPS["eq"], (Read(mark_array, index), ONE), dtypes.bool_)
+        fills = (replace(store, access=Access(store.access.node, index)) for store in self.stores)
+        is_flagged = Apply(OPS["eq"], (Read(mark_array, index), ONE), dtypes.bool_)
         clear = Store(Access(mark_array, index), Const(0, dtypes.int32))
-        filling = self.element_loops(axes, node, If(is_marked, (*fills, *self.flags)))
+        filling = self.element_loops(axes, node, If(is_flagged, (*fills, *self.flags)))
         rewritten: Body = (*self.element_loops(axes, node, clear), marking, *filling)
         if not self.forbidden:
             return rewritten
-        return (If(conjunction([negate(one) for one in self.forbidden]), rewritten, (self.loop,)),)
+        return (
+            If(
+                conjunction([negate(condition) for condition in self.forbidden]),
+                rewritten,
+                (self.loop,),
+            ),
+        )
 
     def element_loops(self, axes: Sequence[Symbol], node: Node, stmt: Stmt) -> Body:
         """Return the loops over all elements."""
@@ -161,7 +169,9 @@ def _match_scatter(
     stmts = statements(loop.body)
     private = facts.private(loop)
     halts = Print, Permute, Alloc, While, Continue, Fill
-    effects = [one for one in stmts if any(node.id not in private for node in own_writes(one))]
+    effects = [
+        effect for effect in stmts if any(node.id not in private for node in direct_writes(effect))
+    ]
     if loop.kind != "serial" or has_break(loop.body) or not effects:
         return None
     if any(isinstance(stmt, halts) for stmt in stmts) or facts.is_free(loop, private):
@@ -169,9 +179,9 @@ def _match_scatter(
     target = next(
         ((part, path) for part, path in _lists_with_path(loop.body, ()) if effects[0] in part), None
     )
-    if target is None or not all(any(one is stmt for stmt in target[0]) for one in effects):
+    if target is None or not all(any(effect is stmt for stmt in target[0]) for effect in effects):
         return None
-    stores = [one for one in effects if isinstance(one, Store)]
+    stores = [effect for effect in effects if isinstance(effect, Store)]
     if len(stores) < len(effects):
         return None
     scatter = _TestAnalysis(loop, iteration_values(loop), target[1], private).match(
@@ -203,11 +213,11 @@ class _TestAnalysis:
 
     def match(self, part: Body, stores: Sequence[Store]) -> _Scatter | None:
         """Return the scatter of a list, None where iterations depend on each other in it."""
-        arrays = tuple(one for one in stores if one.access.node.rank)
-        flags = tuple(one for one in stores if not one.access.node.rank)
-        nodes = [one.access.node for one in arrays]
-        locations = {self.locate(one.access.index) for one in arrays}
-        is_invariant = all(self.iteration.stays(one.value) for one in stores)
+        arrays = tuple(store for store in stores if store.access.node.rank)
+        flags = tuple(store for store in stores if not store.access.node.rank)
+        nodes = [store.access.node for store in arrays]
+        locations = {self.locate(store.access.index) for store in arrays}
+        is_invariant = all(self.iteration.stays(store.value) for store in stores)
         sizes = {node.shape for node in nodes}
         if (
             len(locations) != 1
@@ -218,10 +228,10 @@ class _TestAnalysis:
             return None
         (location,) = locations
         written = writes((self.loop,))
-        if any(read.node in written for one in location for read in reads(one)):
+        if any(read.node in written for expr in location for read in reads(expr)):
             return None
-        values = {one.access.node: one.value for one in arrays}
-        if self.reads_any({one.access.node for one in flags}) or not self.has_only_tests(
+        values = {store.access.node: store.value for store in arrays}
+        if self.reads_any({store.access.node for store in flags}) or not self.has_only_tests(
             values, location
         ):
             return None
@@ -243,11 +253,17 @@ class _TestAnalysis:
         lists = [stmt.body for stmt in self.path if isinstance(stmt, For)]
         if any(stmt.other for stmt in tests) or len(tests) + len(lists) < len(self.path):
             return []
-        return [part for one in tests for part in split_conjunction(self.iteration.known(one.test))]
+        return [
+            part
+            for branch in tests
+            for part in split_conjunction(self.iteration.known(branch.test))
+        ]
 
     def reads_any(self, nodes: set[Node]) -> bool:
         """Whether iterations read some nodes."""
-        return any(node in nodes for stmt in statements(self.loop.body) for node in own_reads(stmt))
+        return any(
+            node in nodes for stmt in statements(self.loop.body) for node in direct_reads(stmt)
+        )
 
     def find_forbidden(
         self, values: Mapping[Node, Expr], location: tuple[Expr, ...]
@@ -277,15 +293,20 @@ class _TestAnalysis:
                 return None
             out.append(_replace_read(part, read, values[read.node]))
             out.append(
-                conjunction([_replace_read(one, other, number) for one, other in local[read.node]])
+                conjunction(
+                    [
+                        _replace_read(conjunct, element, number)
+                        for conjunct, element in local[read.node]
+                    ]
+                )
             )
         return out
 
     def only_value(self, part: Expr, read: Read) -> Expr | None:
         """Return the only integer for which a test of an element holds, else None."""
         match part:
-            case Apply(op, (one, other)) if op.name == "eq" and read in (one, other):
-                operand = other if one == read else one
+            case Apply(op, (left, right)) if op.name == "eq" and read in (left, right):
+                operand = right if left == read else left
                 is_integer = read.dtype.kind in "iu" and operand.dtype is read.dtype
                 return operand if is_integer and self.iteration.stays(operand) else None
             case _:
@@ -303,9 +324,11 @@ class _TestAnalysis:
                 if not self.is_order_independent(stmt, values, location, is_guarded):
                     return False
                 continue
-            reads_values = any(node in values for node in own_reads(stmt))
-            is_known = isinstance(stmt, Store) and stmt.access.node.id in self.iteration.values
-            if reads_values and id(stmt) not in path_ids and not is_known:
+            reads_values = any(node in values for node in direct_reads(stmt))
+            is_substituted = (
+                isinstance(stmt, Store) and stmt.access.node.id in self.iteration.values
+            )
+            if reads_values and id(stmt) not in path_ids and not is_substituted:
                 return False
             if (
                 isinstance(stmt, If)
@@ -327,29 +350,33 @@ class _TestAnalysis:
         """Whether a check fails in the same iterations whatever was stored before: or, if it is
         executed only as long as nothing was, depends on the location alone, so that it would have
         failed before."""
-        array_tests = [one for one in self.conjuncts() if self.reads_array(one, values, ())]
-        array_tests += [one.args[0] for one in array_tests
-                  if isinstance(one, Apply) and one.op.name == "logical_not"]  # fmt: skip
+        array_tests = [expr for expr in self.conjuncts() if self.reads_array(expr, values, ())]
+        array_tests += [expr.args[0] for expr in array_tests
+                  if isinstance(expr, Apply) and expr.op.name == "logical_not"]  # fmt: skip
 
-        def without(one: Expr) -> Expr:
-            return TRUE if one in array_tests else rebuild(one, without, lambda index: index)
+        def without(expr: Expr) -> Expr:
+            return TRUE if expr in array_tests else rebuild(expr, without, lambda index: index)
 
-        tests = [self.iteration.known(one) for one in (check.test, *check.values)]
-        rest = [without(one) for one in tests]
+        tests = [self.iteration.known(expr) for expr in (check.test, *check.values)]
+        rest = [without(expr) for expr in tests]
         if self.repeats_check(check):
             return True
-        if any(self.reads_array(one, values, ()) for one in rest):
+        if any(self.reads_array(expr, values, ()) for expr in rest):
             return False
-        is_guarded = is_guarded or any(self.reads_array(one, values, location) for one in tests)
-        return not is_guarded or all(self.depends_only_on(one, location) for one in rest)
+        is_guarded = is_guarded or any(self.reads_array(expr, values, location) for expr in tests)
+        return not is_guarded or all(self.depends_only_on(expr, location) for expr in rest)
 
     def repeats_check(self, check: Check) -> bool:
         """Whether a check repeats one at the start of the iteration, whose tests hold here."""
-        enclosing = [s for s in self.path if any(one is check for one in statements((s,)))]
+        enclosing = [s for s in self.path if any(nested is check for nested in statements((s,)))]
         tests = [s.test for s in enclosing if isinstance(s, If)]
-        facts = [part for one in tests for part in split_conjunction(self.iteration.known(one))]
+        facts = [
+            part
+            for condition in tests
+            for part in split_conjunction(self.iteration.known(condition))
+        ]
         for stmt in self.loop.body:
-            if any(one is check for one in statements((stmt,))):
+            if any(nested is check for nested in statements((stmt,))):
                 break
             if isinstance(stmt, Check):
                 test = self.iteration.known(stmt.test)
@@ -369,10 +396,10 @@ class _TestAnalysis:
     def depends_only_on(self, expr: Expr, location: tuple[Expr, ...]) -> bool:
         """Whether an expression depends only on the location of an element."""
 
-        def without(one: Expr) -> Expr:
-            if one in location:
+        def without(expr: Expr) -> Expr:
+            if expr in location:
                 return Const(0, dtypes.int64)
-            return rebuild(one, without, lambda index: index)
+            return rebuild(expr, without, lambda index: index)
 
         return self.iteration.stays(without(self.iteration.known(expr)))
 
@@ -381,4 +408,4 @@ def _replace_read(part: Expr, read: Read, value: Expr) -> Expr:
     """Return a test with an element replaced by a value."""
     if part == read:
         return value
-    return rebuild(part, lambda one: _replace_read(one, read, value), lambda index: index)
+    return rebuild(part, lambda operand: _replace_read(operand, read, value), lambda index: index)

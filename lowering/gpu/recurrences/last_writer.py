@@ -38,7 +38,7 @@ from ...ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, map_statements, rename, substitute, with_bodies
-from ...ir.walk import binds, bodies, own_reads, own_writes, statements, writes
+from ...ir.walk import binds, bodies, direct_reads, direct_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 
@@ -74,9 +74,9 @@ class _Scatter:
     def rewrite(self, fresh: Fresh) -> Body:
         """Return the loops that compute the last iterations, and those that replay their stores."""
         last = {
-            number: fresh.array(f"{one.access.node.label}_last", one.access.node.shape,
+            number: fresh.array(f"{store.access.node.label}_last", store.access.node.shape,
                                 dtypes.int64, "marks")
-            for number, one in self.stores.items()
+            for number, store in self.stores.items()
         }  # fmt: skip
         here = Position(self.numbering.number)
 
@@ -106,7 +106,7 @@ class _Scatter:
 
         body = map_statements(self.body, redirect)
         copies = {n.id: fresh.like(n) for n in writes(body) if n.id != number}
-        names = {s: fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
+        names = {s: fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
         iteration = Read(last, index)
         lets, values = self.numbering.named(iteration, fresh)
         replayed = substitute(rename(body, names, copies), values)
@@ -133,7 +133,7 @@ def _match_scatter(
     """Return the scatter of a nest, None where its iterations have other dependences, or none."""
     loops, body = perfect_nest(loop)
     stores = find_only_stores(loop, body, facts.private(loop))
-    counts = [static_trip_count(one) for one in loops]
+    counts = [static_trip_count(level) for level in loops]
     is_short = (
         None not in counts
         and prod(count or 0 for count in counts) < thresholds.MIN_LAST_WRITER_ITERATIONS
@@ -143,9 +143,9 @@ def _match_scatter(
     targets = frozenset(stores)
     if facts.is_free(loop, facts.private(loop), ranges(outer), facts.around(loop)):
         return None
-    for at, one in enumerate(loops):
+    for at, level in enumerate(loops):
         outer_ranges = ranges((*outer, *loops[:at]))
-        if not facts.is_free(one, facts.private(one) | targets, outer_ranges):
+        if not facts.is_free(level, facts.private(level) | targets, outer_ranges):
             return None
     numbering = linearize(loops)
     return None if numbering is None else _Scatter(numbering, body, stores)
@@ -155,16 +155,18 @@ def find_only_stores(loop: For, body: Body, private: frozenset[int]) -> dict[int
     """Return the stores of a nest's arrays, by the ids of these; none where it does more."""
     stmts = statements(loop.body)
     halts = Print, Permute, Alloc, Break, Continue, Fill
-    effects = [one for one in stmts if any(node.id not in private for node in own_writes(one))]
+    effects = [
+        effect for effect in stmts if any(node.id not in private for node in direct_writes(effect))
+    ]
     stores = {s.access.node.id: s for s in effects if isinstance(s, Store) and s.access.node.rank}
     unrepeated = {id(stmt) for stmt in _unrepeated(body)}
-    read = {node.id for stmt in stmts for node in own_reads(stmt)}
+    read = {node.id for stmt in stmts for node in direct_reads(stmt)}
     if (
         len(stores) < len(effects)
         or loop.kind != "serial"
         or any(isinstance(stmt, halts) for stmt in stmts)
         or any(isinstance(stmt, For) and stmt.kind != "serial" for stmt in stmts)
-        or any(id(one) not in unrepeated or number in read for number, one in stores.items())
+        or any(id(store) not in unrepeated or number in read for number, store in stores.items())
     ):
         return {}
     return stores

@@ -50,9 +50,9 @@ from ...ir.rewrite import map_kernels, map_statements, rename, with_bodies
 from ...ir.walk import (
     binds,
     bodies,
+    direct_reads,
+    direct_writes,
     expressions_of,
-    own_reads,
-    own_writes,
     statements,
     uses,
     writes,
@@ -109,16 +109,17 @@ class _CountingLoop:
         partials = fresh.array(f"{node.label}_parts", (self.chunks, *shape), node.dtype)
         here = Access(counts, (var(self.loop.symbol),))
 
-        def redirect(one: Node, at: tuple[Affine | Dynamic, ...]) -> Element:
-            return (counts, here.index) if one == node else (one, at)
+        def redirect(target: Node, at: tuple[Affine | Dynamic, ...]) -> Element:
+            return (counts, here.index) if target == node else (target, at)
 
         rest = map_statements(self.loop.body, lambda s: () if s is self.update else (s,))
         main_loop = replace(self.loop, body=remap_accesses(rest, redirect))
         facts.tell((main_loop,), facts.temporaries_in(self.loop))
         private = facts.private(main_loop)
-        written = frozenset(one.id for one in write_only_arrays(main_loop, private))
+        written = frozenset(array.id for array in write_only_arrays(main_loop, private))
         if not any(
-            facts.is_free(main_loop, one, ranges(outer)) for one in (private, private | written)
+            facts.is_free(main_loop, privatized, ranges(outer))
+            for privatized in (private, private | written)
         ):
             return ()
         first_chunk, second_chunk = fresh.symbol("piece"), fresh.symbol("piece")
@@ -146,9 +147,9 @@ class _CountingLoop:
         """Return the iterations of each chunk, with the update replaced by some statements."""
         body = map_statements(self.update_slice, lambda s: stmts if s is self.update else (s,))
         chunk_loop, body = chunk(self.loop, chunk_symbol, self.chunks, body, fresh)
-        used = {self.node.id, *(one.access.node.id for one in _updates_in(stmts))}
+        used = {self.node.id, *(update.access.node.id for update in _updates_in(stmts))}
         copies = {n.id: fresh.like(n) for n in writes(body) if n.id not in used}
-        names = {s: fresh.symbol(s.name) for one in statements(body) for s in binds(one)}
+        names = {s: fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
         outer = For(chunk_symbol, const(0), const(self.chunks), 1, (), span=self.loop.span)
         return nest_loops((outer, chunk_loop), rename(body, names, copies))
 
@@ -221,7 +222,7 @@ def _find_counters(loop: For, private: frozenset[int]) -> list[Update]:
         if not isinstance(stmt, Update) or stmt.pair is not None or stmt.access.node.id in private:
             continue
         node, index = stmt.access.node, stmt.access.index
-        is_only_write = sum(node in own_writes(one) for one in stmts) == 1
+        is_only_write = sum(node in direct_writes(candidate) for candidate in stmts) == 1
         is_static = node.rank > 0 and node.static_shape is not None
         if (
             not is_static
@@ -229,7 +230,9 @@ def _find_counters(loop: For, private: frozenset[int]) -> list[Update]:
             or not is_reassociable(stmt.op, node.dtype, exact=True)
         ):
             continue
-        all_reads = [r for one in stmts for value in expressions_of(one) for r in reads(value)]
+        all_reads = [
+            r for candidate in stmts for value in expressions_of(candidate) for r in reads(value)
+        ]
         array_reads = [read for read in all_reads if read.node == node]
         if (
             array_reads
@@ -245,26 +248,28 @@ def _is_read_before(body: Body, update: Update) -> bool:
     node = update.access.node
     for at, stmt in enumerate(body):
         if stmt is update:
-            later_reads = (node in own_reads(one) for one in statements(body[at + 1 :]))
+            later_reads = (node in direct_reads(nested) for nested in statements(body[at + 1 :]))
             return node not in {r.node for r in reads(update.value)} and not any(later_reads)
         is_inside = _contains((stmt,), update)
         if is_inside:
             others = statements((*body[:at], *body[at + 1 :]))
-            if not isinstance(stmt, If) or any(node in own_reads(one) for one in others):
+            if not isinstance(stmt, If) or any(node in direct_reads(nested) for nested in others):
                 return False
             if any(read.node == node for read in reads(stmt.test)):
                 return False
             branch = next(s for s in bodies(stmt) if _contains(s, update))
-            rest = (one for part in bodies(stmt) if part is not branch for one in statements(part))
+            rest = (
+                nested for part in bodies(stmt) if part is not branch for nested in statements(part)
+            )
             return _is_read_before(branch, update) and not any(
-                node in own_reads(one) for one in rest
+                node in direct_reads(nested) for nested in rest
             )
     return False
 
 
-def _contains(body: Sequence[Stmt], one: Stmt) -> bool:
+def _contains(body: Sequence[Stmt], wanted: Stmt) -> bool:
     """Whether a statement is among others, or inside them."""
-    return any(stmt is one for stmt in statements(body))
+    return any(stmt is wanted for stmt in statements(body))
 
 
 @dataclass(slots=True)
@@ -316,13 +321,13 @@ class _Slicer:
         is_private = outputs <= self.private and not any(
             isinstance(s, Check | While) for s in stmts
         )
-        if is_private and all(self.is_invariant(one) for one in stmts):
+        if is_private and all(self.is_invariant(nested) for nested in stmts):
             return True
         self.dropped |= outputs
-        self.undefined |= {one.symbol for one in stmts if isinstance(one, Let)}
+        self.undefined |= {nested.symbol for nested in stmts if isinstance(nested, Let)}
         return False
 
     def is_invariant(self, stmt: Stmt, except_ids: frozenset[int] = frozenset()) -> bool:
         """Whether a statement depends on nothing that iterations write, but for some nodes."""
-        read = {node.id for node in own_reads(stmt)} - except_ids
+        read = {node.id for node in direct_reads(stmt)} - except_ids
         return not read & (self.written | self.dropped) and not set(uses(stmt)) & self.undefined

@@ -162,21 +162,21 @@ def _keeps_order(loop: For, at: int, private: frozenset[int], outer: tuple[Range
             continue
         if not sites[0].node.rank:
             return False
-        for one, other in product(sites, repeat=2):
-            if not (one.writes or other.writes):
+        for source, sink in product(sites, repeat=2):
+            if not (source.writes or sink.writes):
                 continue
-            keys = _order_keys(one, other, at, loop.symbol, inner.symbol)
-            if keys is not None and has_carried_dependence(loop, one, other, outer, keys):
+            keys = _order_keys(source, sink, at, loop.symbol, inner.symbol)
+            if keys is not None and has_carried_dependence(loop, source, sink, outer, keys):
                 return False
     return True
 
 
 def _order_keys(
-    one: Site, other: Site, at: int, outer_symbol: Symbol, inner_symbol: Symbol
+    source: Site, sink: Site, at: int, outer_symbol: Symbol, inner_symbol: Symbol
 ) -> Ranks | None:
     """Return keys of an access and one of a later iteration: now the second comes first where its
     key is smaller. None where their order does not change."""
-    here, there = one.route[1][0], other.route[1][0]
+    here, there = source.route[1][0], sink.route[1][0]
     if here < at or there > at:
         return None
     if there < at:

@@ -78,12 +78,14 @@ def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
         numbering = linearize(loops)
         is_serial = all(loop.kind == "serial" for loop in loops)
         pairs = [
-            pair for one in body if isinstance(one, If) and (pair := _match_pair(one, loops, body))
+            pair
+            for nested in body
+            if isinstance(nested, If) and (pair := _match_pair(nested, loops, body))
         ]
         if len(pairs) == 1 and numbering is not None and is_serial:
-            kept = pairs[0][0].kept | pairs[0][1].kept
-            if has_only_effect(loops, body, kept, facts):
-                return _build_loops(numbering, body, pairs[0], kept, fresh)
+            targets = pairs[0][0].kept | pairs[0][1].kept
+            if has_only_effect(loops, body, targets, facts):
+                return _build_loops(numbering, body, pairs[0], targets, fresh)
     return (
         with_bodies(stmt, tuple(separate_extremes(part, facts, fresh) for part in bodies(stmt))),
     )
@@ -91,8 +93,8 @@ def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
 
 def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[ExtremeBranch, ExtremeBranch] | None:
     """Return the branches that keep the maximum and the minimum of one term, None for others."""
-    bound = frozenset(s for one in (*loops, *statements(body)) for s in binds(one))
-    others = [one for one in stmt.other if not isinstance(one, Comment)]
+    bound = frozenset(s for nested in (*loops, *statements(body)) for s in binds(nested))
+    others = [nested for nested in stmt.other if not isinstance(nested, Comment)]
     if len(others) != 1 or not isinstance(others[0], If):
         return None
     upper, lower = match_extreme(replace(stmt, other=()), bound), match_extreme(others[0], bound)
@@ -105,7 +107,7 @@ def _build_loops(
     numbering: LinearIterations,
     body: Body,
     pair: tuple[ExtremeBranch, ExtremeBranch],
-    kept: frozenset[int],
+    targets: frozenset[int],
     fresh: Fresh,
 ) -> Body:
     """Return the loop that runs until no term is beyond both, and the one for all other terms."""
@@ -113,7 +115,7 @@ def _build_loops(
     since = fresh.scalar("since", dtypes.int64)
     can_overlap = _overlap_test(upper, lower)
     exit_ = (If(negate(can_overlap), (Break(),)),)
-    copy = _copy_nest(numbering.loops, body, kept, fresh)
+    copy = _copy_nest(numbering.loops, body, targets, fresh)
     copy_numbering = linearize(copy[0])
     assert copy_numbering is not None, "copies are numbered as what they are copies of"
     first_nest: Body = (
@@ -146,10 +148,10 @@ def _overlap_test(upper: ExtremeBranch, lower: ExtremeBranch) -> Expr:
 
 
 def _copy_nest(
-    loops: Sequence[For], body: Body, kept: frozenset[int], fresh: Fresh
+    loops: Sequence[For], body: Body, targets: frozenset[int], fresh: Fresh
 ) -> tuple[Loops, Body]:
     """Return a copy of a nest with symbols and temporaries of its own."""
-    copies = {node.id: fresh.like(node) for node in writes(body) if node.id not in kept}
+    copies = {node.id: fresh.like(node) for node in writes(body) if node.id not in targets}
     stmts = (*loops, *statements(body))
     names = {symbol: fresh.symbol(symbol.name) for stmt in stmts for symbol in binds(stmt)}
     values = {old: var(new) for old, new in names.items()}

@@ -177,9 +177,9 @@ def is_legal_front(
             continue
         if not sites[0].node.rank:
             return False
-        for one, other in product(sites, repeat=2):
-            if (one.writes or other.writes) and has_carried_dependence(
-                loop, one, other, outer, (front, front)
+        for source, sink in product(sites, repeat=2):
+            if (source.writes or sink.writes) and has_carried_dependence(
+                loop, source, sink, outer, (front, front)
             ):
                 return False
     return True
@@ -196,7 +196,7 @@ def find_accumulators(loop: For) -> frozenset[int]:
         if any(site.kind != "update" or site.index != index for site in sites) or index is None:
             continue
         updates = [s for s in stmts if isinstance(s, Update) and s.access.node == node]
-        ops = {one.op if one.pair is None else None for one in updates}
+        ops = {update.op if update.pair is None else None for update in updates}
         op = ops.pop() if len(ops) == 1 else None
         is_invariant = all(isinstance(at, Affine) and not at.symbols() & bound for at in index)
         if op is not None and is_invariant and is_reassociable(op, node.dtype, exact=True):

@@ -78,7 +78,9 @@ def find_parallel_loops(
     Iterations of the outermost loop are; inner loops with dependent iterations stay in the body.
     """
     loops, body = perfect_nest(loop)
-    targets = frozenset(access.node.id for one in accumulators for access in one.accesses)
+    targets = frozenset(
+        access.node.id for accumulator in accumulators for access in accumulator.accesses
+    )
     for at in range(1, len(loops)):
         fact_loop = loops[at] if id(loops[at]) in facts.only else loop
         if not facts.is_free(loops[at], facts.private(fact_loop) | targets, ranges(loops[:at])):
@@ -103,7 +105,9 @@ def build_block_reduction(
     count = static_trip_count(loops[at])
     is_short = count is not None and count < thresholds.BLOCK_THREADS
     collapsed = (
-        collapse(loops, body, fresh, any(one.pair for one in accumulators)) if is_short else None
+        collapse(loops, body, fresh, any(accumulator.pair for accumulator in accumulators))
+        if is_short
+        else None
     )
     if collapsed is not None:
         loops, body, at = (collapsed[0],), collapsed[1], 0
@@ -114,7 +118,7 @@ def build_block_reduction(
     size, warp = thresholds.BLOCK_THREADS, thresholds.COMBINING_THREADS
     if count is not None:
         size = min(size, ceil(max(count, 1) / warp) * warp)
-    partials = [_build_partial(one, size, fresh, spaces) for one in accumulators]
+    partials = [_build_partial(accumulator, size, fresh, spaces) for accumulator in accumulators]
     thread = fresh.symbol("thread")
     cyclic = replace(
         loops[at], lo=loops[at].lo + var(thread) * loops[at].step, step=loops[at].step * size
@@ -200,10 +204,10 @@ def _store_partial(partial: PartialResult, thread: Symbol) -> tuple[Stmt, ...]:
 
 def _build_tree_level(partials: Sequence[PartialResult], few: int, size: int, fresh: Fresh) -> Stmt:
     """Return the loop in which few threads combine all other partial results with theirs."""
-    thread, other = fresh.symbol("thread"), fresh.symbol("other")
+    thread, partner = fresh.symbol("thread"), fresh.symbol("other")
     updates: tuple[Stmt, ...] = ()
     for partial in partials:
-        here, there = (var(thread),), (var(other),)
+        here, there = (var(thread),), (var(partner),)
         if partial.positions is None:
             target = Access(partial.values, here)
             updates += (Update(target, partial.sum.op, Read(partial.values, there)),)
@@ -211,7 +215,7 @@ def _build_tree_level(partials: Sequence[PartialResult], few: int, size: int, fr
             target_pair = Access(partial.values, here), Access(partial.positions, here)
             source_pair = Read(partial.values, there), Read(partial.positions, there)
             updates += (_take_better(partial.sum.op, target_pair, source_pair),)
-    loop = For(other, var(thread) + few, const(size), few, updates)
+    loop = For(partner, var(thread) + few, const(size), few, updates)
     return For(thread, const(0), const(few), 1, (loop,), "thread")
 
 
@@ -266,8 +270,8 @@ def _take_better(op: Op, target: tuple[Access, Access], source: tuple[Read, Read
         "or", is_better, _build_test("and", is_equal, _build_test("lt", new_position, position))
     )
     is_empty = _build_test("lt", position, Const(0, dtypes.int64))
-    is_found = _build_test("ge", new_position, Const(0, dtypes.int64))
-    test = _build_test("and", is_found, _build_test("or", is_empty, wins))
+    has_position = _build_test("ge", new_position, Const(0, dtypes.int64))
+    test = _build_test("and", has_position, _build_test("or", is_empty, wins))
     return If(test, (Store(target[0], new_value), Store(target[1], new_position)))
 
 

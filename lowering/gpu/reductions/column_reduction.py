@@ -69,9 +69,9 @@ def split_columns(
     for stmt, original in zip(body, nest.inner, strict=True):
         splitter.add(stmt, is_contiguous_in_points(original, nest.free))
     splitter.close()
-    if not any(piece.is_partial_sums for piece in splitter.parts):
+    if not any(part.is_partial_sums for part in splitter.parts):
         return None
-    bodies = [piece.body for piece in splitter.parts]
+    bodies = [part.body for part in splitter.parts]
     if shares_symbols(bodies):
         return None
     carried_ids = find_carried(bodies, nest.private)
@@ -84,8 +84,8 @@ def split_columns(
         rewritten = iter(expansion)
         bodies = [tuple(next(rewritten) for _ in stmt_list) for stmt_list in bodies]
     return tuple(
-        splitter.build_nest(piece, stmt_list, nest.private - carried_ids)
-        for piece, stmt_list in zip(splitter.parts, bodies, strict=True)
+        splitter.build_nest(part, stmt_list, nest.private - carried_ids)
+        for part, stmt_list in zip(splitter.parts, bodies, strict=True)
     )
 
 
@@ -147,8 +147,8 @@ class _Splitter:
         """Return the nest of the partial sums of a loop, their combination, and the ids of the
         accumulators; None where it is no long sum, or not worth it."""
         loops, body = perfect_nest(loop)
-        sizes = [static_trip_count(one) for one in loops]
-        points = prod(_count_or_zero(static_trip_count(one)) for one in self.free)
+        sizes = [static_trip_count(level) for level in loops]
+        points = prod(_count_or_zero(static_trip_count(level)) for level in self.free)
         terms = prod(2**30 if size is None else size for size in sizes)
         count = min(
             thresholds.COLUMN_REDUCTION_THREADS // points,
@@ -160,28 +160,32 @@ class _Splitter:
         accumulators = find_accumulators(loop, private, self.facts)
         if not accumulators or not all(self.fits_thread(number) for number in private):
             return None
-        at = 0 if any(one.pair for one in accumulators) else _largest(sizes)
+        at = 0 if any(accumulator.pair for accumulator in accumulators) else _largest(sizes)
         if (size := sizes[at]) is not None:
             count = min(count, size)
         chunk_symbol = self.fresh.symbol("part")
         chunk_body = nest_loops(loops[at + 1 :], body)
         chunk_loop, chunk_body = chunk(loops[at], chunk_symbol, count, chunk_body, self.fresh)
         chunk_loop = with_static_end(chunk_loop, loops[at], count)
-        position = [var(one.symbol) - one.lo for one in self.free]
-        shape = (count, *(_count_or_zero(static_trip_count(one)) for one in self.free))
+        position = [var(level.symbol) - level.lo for level in self.free]
+        shape = (count, *(_count_or_zero(static_trip_count(level)) for level in self.free))
 
         def locate(number: Affine) -> tuple[Affine, ...]:
             return (number, *position)
 
-        partials = [ChunkPartial(one, self.fresh, shape, locate) for one in accumulators]
+        partials = [
+            ChunkPartial(accumulator, self.fresh, shape, locate) for accumulator in accumulators
+        ]
         inner = redirect_to_partials(nest_loops((*loops[:at], chunk_loop), chunk_body), partials)
-        starts = tuple(stmt for one in partials for stmt in one.start())
-        ends = tuple(stmt for one in partials for stmt in one.end(chunk_symbol))
-        private_ids = private | {node.id for one in partials for node in one.scalars}
+        starts = tuple(stmt for partial in partials for stmt in partial.start())
+        ends = tuple(stmt for partial in partials for stmt in partial.end(chunk_symbol))
+        private_ids = private | {node.id for partial in partials for node in partial.scalars}
         outer = For(chunk_symbol, const(0), const(count), 1, ())
-        targets = frozenset(access.node.id for one in accumulators for access in one.accesses)
+        targets = frozenset(
+            access.node.id for accumulator in accumulators for access in accumulator.accesses
+        )
         first_new = len(self.fresh.nodes)
-        combinations = [stmt for one in partials for stmt in one.ends_of(self.fresh, count)]
+        combinations = [stmt for partial in partials for stmt in partial.ends_of(self.fresh, count)]
         self.combined_scalars |= {node.id for node in self.fresh.nodes[first_new:]}
         return _Nest((*starts, *inner, *ends), outer, private_ids), combinations, targets
 

@@ -141,7 +141,7 @@ class _Merged(NamedTuple):
     last: tuple[Stmt, ...]
 
 
-def _has_own_mapping(stmt: Stmt) -> bool:
+def _has_fixed_mapping(stmt: Stmt) -> bool:
     """Whether the kernel of a statement was built for another mapping, and stays as it is."""
     match stmt:
         case Update():
@@ -158,7 +158,7 @@ def _can_merge(first: For, second: For, spaces: Mapping[int, Space], new: set[in
     stmts = statements(kernels)
     if any(isinstance(stmt, Check | Print | Fill | Alloc | Permute) for stmt in stmts):
         return False
-    if any(map(_has_own_mapping, stmts)):
+    if any(map(_has_fixed_mapping, stmts)):
         return False
     if not {node.id for node in writes((first,))} & {n.id for n in reads((second,))} & new:
         return False
@@ -223,8 +223,8 @@ def _merge_pointwise(
 def _have_same_points(loops: Sequence[For], others: Sequence[For]) -> bool:
     """Whether two kernels have the same points, up to the names of variables."""
     return len(loops) == len(others) and all(
-        is_static(one) and (one.lo, one.hi, one.step) == (other.lo, other.hi, other.step)
-        for one, other in zip(loops, others, strict=True)
+        is_static(left) and (left.lo, left.hi, left.step) == (right.lo, right.hi, right.step)
+        for left, right in zip(loops, others, strict=True)
     )
 
 
@@ -271,7 +271,9 @@ def _identifies_iteration(uses: Sequence[_Use], symbol: Symbol) -> bool:
     """Whether an axis of the subscripts is injective in a loop variable, at all accesses."""
     axes = zip(*(use.subscripts for use in uses), strict=True) if uses else ()
     return any(
-        _is_injective([(one, use.bounds) for one, use in zip(axis, uses, strict=True)], symbol)
+        _is_injective(
+            [(subscript, use.bounds) for subscript, use in zip(axis, uses, strict=True)], symbol
+        )
         for axis in axes
     )
 

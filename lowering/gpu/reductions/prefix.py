@@ -44,7 +44,7 @@ from ...ir.loops import For, Stmt, Store, Update, While
 from ...ir.node import Node
 from ...ir.ops import Op
 from ...ir.rewrite import with_bodies
-from ...ir.walk import bodies, expressions_of, own_writes, statements, uses, writes
+from ...ir.walk import bodies, direct_writes, expressions_of, statements, uses, writes
 from ...transform.remap import Element, remap_accesses
 from ...transform.strip_mine import chunk
 from ..thread_points import DeviceCode, tile_over_threads
@@ -98,7 +98,7 @@ def map_prefix_sums(
     )
     totals = tuple(_Accumulator.of(node, op, chunks, fresh) for node, op in ops.items())
     builder = _KernelBuilder(loop, chunks, totals, fresh)
-    private_ids = private | {one.id for total in totals for one in (total.part, total.running)}
+    private_ids = private | {node.id for total in totals for node in (total.part, total.running)}
     body = (
         builder.partial_kernel(updates),
         *builder.scan_partials(),
@@ -115,7 +115,7 @@ def find_running_totals(loop: For, private: frozenset[int]) -> dict[Node, Op]:
     for node in writes(loop.body):
         if node.rank or node.id in private:
             continue
-        updates = [stmt for stmt in stmts if node in own_writes(stmt)]
+        updates = [stmt for stmt in stmts if node in direct_writes(stmt)]
         ops = {stmt.op if isinstance(stmt, Update) and not stmt.pair else None for stmt in updates}
         op = ops.pop()
         if ops or op is None or not is_reassociable(op, node.dtype, exact=True):
@@ -152,7 +152,7 @@ def _slice(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
     """Return the statements that write nodes, with the loops and branches around them."""
     out: list[Stmt] = []
     for stmt in body:
-        lists = tuple(_slice(one, needed) for one in bodies(stmt))
+        lists = tuple(_slice(nested, needed) for nested in bodies(stmt))
         if isinstance(stmt, Store | Update) and stmt.access.node.id in needed:
             out.append(stmt)
         elif any(lists):
@@ -166,7 +166,7 @@ def find_unique_writes(loop: For, carried: frozenset[int]) -> frozenset[int]:
     stmts = statements(loop.body)
     if any(isinstance(stmt, Break | Continue) for stmt in stmts):
         return frozenset()
-    lists = [loop.body, *(one for stmt in stmts for one in bodies(stmt))]
+    lists = [loop.body, *(nested for stmt in stmts for nested in bodies(stmt))]
     monotonic = [number for number in carried if _is_monotonic(stmts, number)]
     names = {symbol for n in monotonic for body in lists for symbol in _unique_symbols(body, n)}
     values: list[Index] = [var(name) for name in names]

@@ -117,7 +117,7 @@ def scan_rows(nest: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
 def scan_in_place(parts: Node, op: Op, fresh: Fresh) -> tuple[For, ...]:
     """Return the nests that scan an array in place, with an exactly reassociable operation."""
     (size,) = parts.static_shape or ()
-    loop = _build_serial_scan(parts, op, size, lambda piece: (piece,), fresh)
+    loop = _build_serial_scan(parts, op, size, lambda chunk: (chunk,), fresh)
     return build_scan(loop, fresh, True) or (loop,)
 
 
@@ -141,7 +141,7 @@ def match_scan(loop: For, exact: bool) -> ScanRecurrence | None:
     index = _affine(access.index)
     if index is None or not isinstance(value, Apply) or len(value.args) != 2:
         return None
-    if not all(_is_linear(one, loop.symbol) for one in index):
+    if not all(_is_linear(subscript, loop.symbol) for subscript in index):
         return None
     previous = tuple(substitute(i, {loop.symbol: var(loop.symbol) - loop.step}) for i in index)
     old = [arg for arg in value.args if _is_at(arg, access.node, previous)]
@@ -179,7 +179,7 @@ def _is_at(value: Expr, node: Node, index: tuple[Affine, ...]) -> bool:
 
 
 def _affine(index: tuple[Index, ...]) -> tuple[Affine, ...] | None:
-    affine = tuple(one for one in index if not isinstance(one, Dynamic))
+    affine = tuple(subscript for subscript in index if not isinstance(subscript, Dynamic))
     return affine if len(affine) == len(index) else None
 
 
@@ -256,11 +256,11 @@ class _ScanBuilder:
     def is_point_major(self) -> bool:
         """Whether points rather than iterations are contiguous in memory."""
         inside = contiguity_score(self.loop.body, self.loop.symbol)
-        return any(contiguity_score(self.loop.body, one.symbol) > inside for one in self.points)
+        return any(contiguity_score(self.loop.body, axis.symbol) > inside for axis in self.points)
 
     def locate(self, chunk: Affine) -> tuple[Affine, ...]:
         """Return the location of a chunk's partial result."""
-        point = tuple(var(one.symbol) - one.lo for one in self.points)
+        point = tuple(var(axis.symbol) - axis.lo for axis in self.points)
         return (chunk, *point) if self.is_point_major() else (*point, chunk)
 
     def trip_count(self) -> Affine:
@@ -293,4 +293,4 @@ class _ScanBuilder:
 
 def substitute_all(index: tuple[Affine, ...], values: dict[Symbol, Affine]) -> tuple[Affine, ...]:
     """Return index expressions with symbols replaced."""
-    return tuple(substitute(one, values) for one in index)
+    return tuple(substitute(subscript, values) for subscript in index)

@@ -177,14 +177,14 @@ def shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
     used = [{symbol for stmt in statements(part) for symbol in uses(stmt)} for part in parts]
     return any(
         defined & symbols
-        for at, defined in enumerate(bound) for other, symbols in enumerate(used) if at != other
+        for at, defined in enumerate(bound) for number, symbols in enumerate(used) if at != number
     )  # fmt: skip
 
 
 def find_paired_values(body: tuple[Stmt, ...], positions: frozenset[int]) -> frozenset[int]:
     """Return the nodes of extreme values whose positions are in some temporaries."""
     updates = (stmt for stmt in statements(body) if isinstance(stmt, Update))
-    pairs = ((one.access.node.id, one.pair) for one in updates if one.pair is not None)
+    pairs = ((update.access.node.id, update.pair) for update in updates if update.pair is not None)
     return frozenset(best for best, pair in pairs if pair.access.node.id in positions)
 
 

@@ -54,20 +54,20 @@ from ..thread_points import DeviceCode
 from .block_reduction import find_parallel_loops
 
 
-def count_blocks(loop: For, points: int = 1, known: Bounds | None = None) -> int:
+def count_blocks(loop: For, points: int = 1, bounds: Bounds | None = None) -> int:
     """Return the number of blocks for the iterations of a nest, which every one of `points` has.
 
-    Where the number of iterations is dynamic, the bounds `known` of variables may limit it.
+    Where the number of iterations is dynamic, the `bounds` of variables may limit it.
     """
     limit = max(1, thresholds.MAX_REDUCTION_BLOCKS // points)
     loops, body = perfect_nest(loop)
     counts: list[int | None] = []
-    inner_bounds = Bounds() if known is None else known
-    for one in loops:
+    inner_bounds = Bounds() if bounds is None else bounds
+    for level in loops:
         counts.append(
-            static_trip_count(one) if known is None else inner_bounds.most(trip_count(one))
+            static_trip_count(level) if bounds is None else inner_bounds.most(trip_count(level))
         )
-        inner_bounds = inner_bounds.inside(one)
+        inner_bounds = inner_bounds.inside(level)
     if None in counts:
         return limit
     iterations = prod(count or 0 for count in counts)
@@ -97,8 +97,8 @@ def map_split_reduction(
     """
     loops, body = find_parallel_loops(loop, accumulators, facts)
     count = count_blocks(loop, 1 if point is None else static_trip_count(point) or 1)
-    sizes = [_count_or_huge(one) for one in loops]
-    in_order = any(one.pair for one in accumulators) or has_checks(body)
+    sizes = [_count_or_huge(level) for level in loops]
+    in_order = any(accumulator.pair for accumulator in accumulators) or has_checks(body)
     at = 0 if in_order else sizes.index(max(sizes))
     if sizes[at] < count or _is_short(loops, body):
         collapsed = collapse(loops, body, fresh, in_order)
@@ -113,14 +113,14 @@ def map_split_reduction(
     point_index = () if point is None else (var(point.symbol) - point.lo,)
     shape = (count,) if point is None else (static_trip_count(point) or 1, count)
     partials = [
-        ChunkPartial(one, fresh, shape, lambda number: (*point_index, number))
-        for one in accumulators
+        ChunkPartial(accumulator, fresh, shape, lambda number: (*point_index, number))
+        for accumulator in accumulators
     ]
     summed = redirect_to_partials(nest_loops((*outer, chunk_loop), chunk_body), partials)
     facts.tell(summed, facts.temporaries_in(loop))
-    starts = tuple(stmt for one in partials for stmt in one.start())
-    ends = tuple(stmt for one in partials for stmt in one.end(chunk_symbol))
-    scalars = [node for one in partials for node in one.scalars]
+    starts = tuple(stmt for partial in partials for stmt in partial.start())
+    ends = tuple(stmt for partial in partials for stmt in partial.end(chunk_symbol))
+    scalars = [node for partial in partials for node in partial.scalars]
     private = facts.private(loop)
     large = [nodes[number] for number in sorted(private) if nodes[number].rank]
     if all(node.static_shape is not None for node in large) and not fits_block(large):
@@ -138,9 +138,9 @@ def map_split_reduction(
     chunk_body = insert_barriers(code.body, code.threads, loops=True)
     block = For(chunk_symbol, const(0), const(count), 1, chunk_body, "block")
     if point is None:
-        last = tuple(stmt for one in partials for stmt in one.ends_of(fresh, count))
+        last = tuple(stmt for partial in partials for stmt in partial.ends_of(fresh, count))
         return DeviceCode((block, *last), code.spaces)
-    combinations = [one.ends_of(fresh, count) for one in partials]
+    combinations = [partial.ends_of(fresh, count) for partial in partials]
     point_loop = replace(point, kind="block", body=(block,))
     return DeviceCode(
         (point_loop, *(replace(point, body=body) for body in combinations)), code.spaces
@@ -211,17 +211,20 @@ class ChunkPartial:
             Store(Access(first, ()), Const(-1, dtypes.int64)),
         )
         partial, position = (
-            Read(one, self.locate(var(chunk_symbol))) for one in (self.values, self.positions)
+            Read(node, self.locate(var(chunk_symbol))) for node in (self.values, self.positions)
         )
         pair = Pair(Access(first, ()), var(chunk_symbol))
         update = Update(Access(extreme, ()), self.sum.op, partial, pair)
-        each = For(chunk_symbol, const(0), const(count), 1, (If(_is_found(position), (update,)),))
+        each = For(
+            chunk_symbol, const(0), const(count), 1, (If(_is_valid_position(position), (update,)),)
+        )
         best_position = Read(self.positions, self.locate(var(which)))
         end = Update(
             self.sum.access, self.sum.op, Read(extreme, ()), Pair(self.sum.pair.access, var(at))
         )
         last = If(
-            _is_found(Read(first, ())), (Let(which, Read(first, ())), Let(at, best_position), end)
+            _is_valid_position(Read(first, ())),
+            (Let(which, Read(first, ())), Let(at, best_position), end),
         )
         return (*begin, each, last)
 
@@ -238,10 +241,12 @@ class ChunkPartial:
         at, position = fresh.symbol("at"), Read(self.positions, here)
         pair = Pair(accumulator.pair.access, var(at))
         updates = (Let(at, position), Update(accumulator.access, accumulator.op, value, pair))
-        return For(chunk_symbol, const(0), const(count), 1, (If(_is_found(position), updates),))
+        return For(
+            chunk_symbol, const(0), const(count), 1, (If(_is_valid_position(position), updates),)
+        )
 
 
-def _is_found(place: Expr) -> Expr:
+def _is_valid_position(place: Expr) -> Expr:
     """Return the test whether a position was found: it is negative otherwise."""
     return Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
 
@@ -258,10 +263,10 @@ class _RedirectToPartials:
 
     def __init__(self, partials: Sequence[ChunkPartial]) -> None:
         self.nodes: dict[int, Node] = {}
-        for one in partials:
-            self.nodes[one.sum.access.node.id] = one.value
-            if one.sum.pair is not None and one.position is not None:
-                self.nodes[one.sum.pair.access.node.id] = one.position
+        for partial in partials:
+            self.nodes[partial.sum.access.node.id] = partial.value
+            if partial.sum.pair is not None and partial.position is not None:
+                self.nodes[partial.sum.pair.access.node.id] = partial.position
 
     def __call__(self, node: Node, index: tuple[Index, ...]) -> Element:
         target = self.nodes.get(node.id)

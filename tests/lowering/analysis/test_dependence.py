@@ -162,7 +162,7 @@ def test_a_check_goes_with_writes_that_nobody_sees() -> None:
     assert why(loop(i, checked)) is None
     stored = loop(i, checked, Store(at(Y, i), read(X, i)))
     assert why(stored) is Dependent.CHECKS
-    assert find_dependence(stored, own=frozenset({Y.id})) is None
+    assert find_dependence(stored, unobservable=frozenset({Y.id})) is None
 
 
 def test_what_is_known_around_the_loop_counts() -> None:
@@ -195,9 +195,9 @@ def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers()
 def test_a_product_of_two_numbers_that_move_may_be_the_same() -> None:
     known = Bounds({n: (20, 30), i: (0, 7)})
     one = loop(i, Store(at(X, multiply(var(n) - var(i), var(i))), ONE))
-    assert find_dependence(one, known=known) is not None
+    assert find_dependence(one, bounds=known) is not None
     assert (
-        find_dependence(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), known=known) is None
+        find_dependence(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), bounds=known) is None
     )
 
 
@@ -304,9 +304,9 @@ def test_fields_of_one_colour_need_those_of_the_other(n: int, free: bool) -> Non
 ])  # fmt: skip
 def test_rounds_are_apart_by_what_is_not_zero(index: Affine, least: int, free: bool) -> None:
     one = loop(i, Store(at(X, index), ONE))
-    assert (find_dependence(one, known=Bounds({k: (least, 9)})) is None) is free
+    assert (find_dependence(one, bounds=Bounds({k: (least, 9)})) is None) is free
     inner = loop(i, loop(k, Store(at(X, index), ONE)))
-    assert find_dependence(inner, known=Bounds({k: (least, 9)})) is not None
+    assert find_dependence(inner, bounds=Bounds({k: (least, 9)})) is not None
 
 
 SIEVE = """

@@ -11,7 +11,7 @@ from plusequals.lowering.analysis.stencil import Sweeps, find_sweeps
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Program
-from plusequals.lowering.ir.walk import own_reads, own_writes, statements
+from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
@@ -87,5 +87,5 @@ def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
 
 def scalars(loop: For) -> set[int]:
     """What a loop uses that has no axes."""
-    used = (n for s in statements((loop,)) for n in (*own_reads(s), *own_writes(s)))
+    used = (n for s in statements((loop,)) for n in (*direct_reads(s), *direct_writes(s)))
     return {node.id for node in used if not node.rank}

@@ -10,7 +10,7 @@ import pytest
 from plusequals.lowering.analysis.cost import total_work
 from plusequals.lowering.cpu.private_temporaries import privatize_temporaries
 from plusequals.lowering.ir.loops import For, Program, Store
-from plusequals.lowering.ir.walk import own_writes, statements
+from plusequals.lowering.ir.walk import direct_writes, statements
 from plusequals.lowering.target import Target
 
 from ..scheduled import LIKE_C, function, interpreted, scheduled
@@ -26,7 +26,7 @@ def temporaries(program: Program) -> list[set[int]]:
     """Return the temporaries that each outermost loop writes."""
     own = {node.id for node in program.locals}
     return [
-        {node.id for stmt in statements((loop,)) for node in own_writes(stmt)} & own
+        {node.id for stmt in statements((loop,)) for node in direct_writes(stmt)} & own
         for kernel in program.kernels for loop in kernel.body if isinstance(loop, For)
     ]  # fmt: skip
 

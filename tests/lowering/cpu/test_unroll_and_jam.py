@@ -12,7 +12,7 @@ from plusequals.lowering.cpu.unroll_and_jam import unroll_and_jam
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import own_reads, own_writes, statements
+from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
@@ -76,7 +76,7 @@ def test_sums_run_side_by_side_with_what_feeds_them(rounds: int) -> None:
     assert inner(before)[-4:] == ["i", "j", "k", "j"] and inner(after)[-2:] == ["i", "j"]
     assert_same(before, after, rounds)
     inside = statements(after.kernels[0].body)
-    used = {n.label for s in inside for n in (*own_reads(s), *own_writes(s))}
+    used = {n.label for s in inside for n in (*direct_reads(s), *direct_writes(s))}
     assert "t_at" in used and "t" not in used
 
 

@@ -32,7 +32,7 @@ from plusequals.lowering.ir.loops import (
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
+from plusequals.lowering.ir.walk import bodies, direct_writes, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
@@ -158,7 +158,7 @@ def written_alike(body: Sequence[Stmt], spaces: dict[int, str]) -> list[str]:
         if isinstance(stmt, For | If | While):
             found += [one for part in bodies(stmt) for one in written_alike(part, spaces)]
         else:
-            found += [n.label for n in own_writes(stmt) if spaces.get(n.id) != "private"]
+            found += [n.label for n in direct_writes(stmt) if spaces.get(n.id) != "private"]
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from plusequals.lowering import thresholds
 from plusequals.lowering.gpu.thread_points import DeviceCode
 from plusequals.lowering.ir.loops import For, Stmt
-from plusequals.lowering.ir.walk import own_reads, own_writes, statements
+from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
 
 from .kernels import Case
 from .test_thread_block import SOFTMAX, by_one, by_rows
@@ -37,8 +37,8 @@ def uses(body: tuple[Stmt, ...], name: str) -> tuple[int, int]:
     found = Counter[str]()
     whole = [s for s in statements(body) if not isinstance(s, For) or s.kind != "block"]
     for stmt in whole:
-        found.update(f"read {node.label}" for node in own_reads(stmt))
-        found.update(f"written {node.label}" for node in own_writes(stmt))
+        found.update(f"read {node.label}" for node in direct_reads(stmt))
+        found.update(f"written {node.label}" for node in direct_writes(stmt))
     return found[f"read {name}"], found[f"written {name}"]
 
 

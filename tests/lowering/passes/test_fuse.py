@@ -15,7 +15,7 @@ from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.ir.walk import own_writes, statements
+from plusequals.lowering.ir.walk import direct_writes, statements
 from plusequals.lowering.passes.fuse import FusionReason, fuse
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
@@ -264,7 +264,7 @@ def test_past_others_both_have_the_same_rounds() -> None:
     data = [np.zeros(8, np.float32), np.zeros(9, np.float32), np.arange(9, dtype=np.float32)]
     made = assert_agrees(before, fuse, data)
     loops = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, For)]
-    written = [{node for stmt in loop.body for node in own_writes(stmt)} for loop in loops]
+    written = [{node for stmt in loop.body for node in direct_writes(stmt)} for loop in loops]
     assert len(loops) > 1 and not any({t, y} <= nodes for nodes in written)
 
 

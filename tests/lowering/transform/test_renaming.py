@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import own_writes, statements
+from plusequals.lowering.ir.walk import direct_writes, statements
 from plusequals.lowering.transform.renaming import rename_temporaries
 
 from ..shown import lowered, shared
@@ -15,7 +15,7 @@ LOOP = "for i in range(9):\n    t = x[i] * 2\n    y[i] = t + t * t"
 def _written(program: Program) -> list[set[int]]:
     own = {node.id for node in program.locals}
     return [
-        {node.id for stmt in statements((loop,)) for node in own_writes(stmt)} & own
+        {node.id for stmt in statements((loop,)) for node in direct_writes(stmt)} & own
         for loop in program.kernels[0].body if isinstance(loop, For)
     ]  # fmt: skip
 

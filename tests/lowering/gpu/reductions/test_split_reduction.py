@@ -78,7 +78,7 @@ def test_what_is_known_of_numbers_may_say_that_a_sum_is_small(n: int, blocks: in
     loop = Case(text, s="f32[1]", x=f"f32[{n}]").loop()
     (inner,) = [stmt for stmt in loop.body if isinstance(stmt, For)]
     assert count_blocks(inner) == 1024, "nothing is known of the loop around"
-    assert count_blocks(inner, known=Bounds({}).inside(loop)) == blocks
+    assert count_blocks(inner, bounds=Bounds({}).inside(loop)) == blocks
 
 
 def test_what_is_done_in_each_round_counts() -> None:

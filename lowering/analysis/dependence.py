@@ -17,7 +17,7 @@ None
 ...     y[t] = y[t - 1] * x[t]
 ... ''', y="f32[8]", x="f32[8]")
 >>> print(find_dependence(program.kernels[0].body[0]))
-two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the round t = 2
+two iterations use the same element: `y[t]` in iteration t = 1 and `y[t - 1]` in iteration t = 2
 """
 
 from __future__ import annotations

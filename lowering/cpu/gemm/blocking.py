@@ -38,10 +38,9 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in product.parts))
     lanes = target.lanes(bits)
     outer = trip_count_of(nest.depth[0])
-    rows, columns = (
-        [trip_count_of(loop) for loop in loops] for loops in (product.rows, product.columns)
+    rows, columns, inner = (
+        [*map(trip_count_of, loops)] for loops in (product.rows, product.columns, nest.depth[1:])
     )
-    inner = [trip_count_of(k) for k in nest.depth[1:]]
     terms = _terms(rows, columns, outer, inner) if lanes > 1 else None
     if terms is None:
         return None

@@ -68,9 +68,8 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     stay_cached = False
     if in_place:
         repeated, resident_bytes = _common_rows(product), terms * depth * size
-        stay_cached = (
-            repeated > 1 and depth == outer and _columns_fit(columns, resident_bytes, target)
-        )
+        columns_stay = depth == outer and _columns_fit(columns, resident_bytes, target)
+        stay_cached = repeated > 1 and columns_stay
         if stay_cached and target.threads > 1:
             share_count = thresholds.CACHED_BLOCKS_PER_THREAD * target.threads
         most *= repeated

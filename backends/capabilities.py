@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def direct_calls(code: Code) -> HasDirectCalls | None:
     """Return code that can be called without Python, None for other code."""
-    found: HasDirectCalls | None = _with_attribute(code, "direct_call")
-    return found
+    capability: HasDirectCalls | None = _with_attribute(code, "direct_call")
+    return capability
 
 
 def allocator(code: Code) -> Allocator:
@@ -28,20 +28,20 @@ def allocator(code: Code) -> Allocator:
 
 def caller_library(backend: Backend) -> HasCallerLibrary | None:
     """Return a backend that has the library of the fast path, None for others."""
-    found: HasCallerLibrary | None = _with_attribute(backend, "load_caller")
-    return found
+    capability: HasCallerLibrary | None = _with_attribute(backend, "load_caller")
+    return capability
 
 
 def stored_code(backend: Backend) -> StoresCode | None:
     """Return a backend whose code other processes can load, None for others."""
-    found: StoresCode | None = _with_attribute(backend, "restore")
-    return found
+    capability: StoresCode | None = _with_attribute(backend, "restore")
+    return capability
 
 
 def preparation(backend: Backend) -> Prepares | None:
     """Return a backend that prepares for a compilation, None for others."""
-    found: Prepares | None = _with_attribute(backend, "prepare")
-    return found
+    capability: Prepares | None = _with_attribute(backend, "prepare")
+    return capability
 
 
 def _with_attribute(value: Any, name: str) -> Any:

@@ -166,10 +166,10 @@ class HasLanes(Protocol):
 
 
 @runtime_checkable
-class RunsAhead(Protocol):
+class LaunchesAsync(Protocol):
     """Code that can be launched asynchronously on a stream of a device."""
 
-    def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
+    def prepare_launch(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
         """Return a function that queues the run on these arrays, None where it has to wait."""
 
     def finish(self) -> None:

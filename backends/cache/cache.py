@@ -208,9 +208,9 @@ class Cache:
 
         It is looked up in the user's folder, then in the shared one, if any.
         """
-        return self._read_own(key) or self._read_shared(key)
+        return self._read_private(key) or self._read_shared(key)
 
-    def _read_own(self, key: str) -> Entry | None:
+    def _read_private(self, key: str) -> Entry | None:
         with self._folder(create=False) as folder:
             if folder is None:
                 return None
@@ -328,15 +328,15 @@ def export(folder: str) -> tuple[int, int]:
     """
     target = _shared_root(folder)
     count = size = 0
-    with Cache()._folder(create=False) as own_folder:
+    with Cache()._folder(create=False) as cache_folder:
         os.makedirs(target, 0o755, exist_ok=True)
         target_folder = open_shared(target, (os.geteuid(),))
         try:
-            for name in [] if own_folder is None else sorted(os.listdir(own_folder)):
+            for name in [] if cache_folder is None else sorted(os.listdir(cache_folder)):
                 key, ending = os.path.splitext(name)
                 with contextlib.suppress(Untrusted, ValueError, FileNotFoundError):
-                    if ending == ".entry" and own_folder is not None:
-                        data = _read(own_folder, name, (os.geteuid(),))
+                    if ending == ".entry" and cache_folder is not None:
+                        data = _read(cache_folder, name, (os.geteuid(),))
                         unpack(key, data)
                         _write(target_folder, name, data, 0o644)
                         count, size = count + 1, size + len(data)
@@ -425,8 +425,8 @@ def _is_full(folder: str) -> bool:
 def _package_frame_count() -> int:
     """Return how many frames above its caller's the user's line is."""
     count, frame = 1, sys._getframe(1)
-    own_prefixes = _PACKAGE, contextlib.__file__
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(own_prefixes):
+    package_prefixes = _PACKAGE, contextlib.__file__
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package_prefixes):
         count, frame = count + 1, frame.f_back
     return count
 

@@ -199,10 +199,10 @@ def keep_latest(path: str, prefix: str, ending: str, count: int) -> None:
         if file_entry.name.startswith(prefix) and file_entry.name.endswith(ending)
     ]
     states = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
-    own_files = [
+    user_files = [
         (state.st_mtime_ns, file) for state, file in states if state.st_uid == os.geteuid()
     ]
-    for _, file in sorted(own_files)[: max(0, len(own_files) - count)]:
+    for _, file in sorted(user_files)[: max(0, len(user_files) - count)]:
         with contextlib.suppress(OSError):
             os.unlink(file)
 

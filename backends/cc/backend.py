@@ -82,7 +82,7 @@ class CompiledC:
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self._threads: dict[Library, thread_pool.ThreadPool] = {}
         """The run-time libraries, one per compiler."""
-        self._ahead: dict[str, AdvanceCompilation] = {}
+        self._advance: dict[str, AdvanceCompilation] = {}
         """Compilations started in advance, by key."""
         self._guess: AdvanceCompilation | None = None
         """A speculative compilation of the run-time library, before the compiler is probed."""
@@ -100,7 +100,7 @@ class CompiledC:
         """Return the toolchain of the settings; raises CdBackendError."""
         command = toolchain.find_compiler()
         with self._locks[0].turn():
-            compiler = self._known_toolchain(command)
+            compiler = self._cached_toolchain(command)
             if compiler is None:
                 compiler = self._toolchains[command] = self._probe_toolchain(command)
             return compiler
@@ -110,7 +110,7 @@ class CompiledC:
         with contextlib.suppress(CdBackendError):  # it is raised on first use
             command = toolchain.find_compiler()
             with self._locks[0].turn():
-                if self._known_toolchain(command) is None and command not in self._inspections:
+                if self._cached_toolchain(command) is None and command not in self._inspections:
                     self._inspections[command] = probe.CompilerProbe(command, self.cache.scratch())
                     self._begin_guess(command)
 
@@ -151,7 +151,7 @@ class CompiledC:
     ) -> StoredCall | None:
         """Return code of an earlier process, None where the cache has it no more."""
         try:
-            library = self.kept(saved["key"], saved["entry"])
+            library = self.cached_library(saved["key"], saved["entry"])
             if library is None:
                 return None
             pool = self.threads(saved["threads"]) if saved["threads"] else None
@@ -202,7 +202,7 @@ class CompiledC:
 
         With the key of an earlier process it is loaded from the cache without its text.
         """
-        library = self.kept(key, thread_pool.ENTRY) if key else None
+        library = self.cached_library(key, thread_pool.ENTRY) if key else None
         if library is None:
             library, _ = self.load(thread_pool.library_source(), *thread_pool.LIBRARY_OPTIONS)
         with self._locks[0].turn():
@@ -239,7 +239,7 @@ class CompiledC:
             self._libraries[key] = library
             return library, origin
 
-    def _known_toolchain(self, command: tuple[str, ...]) -> Toolchain | None:
+    def _cached_toolchain(self, command: tuple[str, ...]) -> Toolchain | None:
         """Return a known toolchain, from memory or, if the compiler is unchanged, from disk."""
         compiler = self._toolchains.get(command)
         stamp = None if compiler is not None else toolchain.fingerprint(command)
@@ -269,7 +269,7 @@ class CompiledC:
             inspection = probe.CompilerProbe(command, self.cache.scratch())
         return inspection.ended()
 
-    def kept(self, key: str, entry: str) -> Library | None:
+    def cached_library(self, key: str, entry: str) -> Library | None:
         """Return the library of a key, with an entry point, from memory or disk, else None."""
         with self._lock_of(key).turn():
             library = self._libraries.get(key) or self._from_disk(key, entry)
@@ -297,12 +297,12 @@ class CompiledC:
         all_flags = compile_flags(compiler, optimize)
         key = _key(source, compiler, all_flags)
         with self._lock_of(key).turn():
-            ahead, self._guess = self._guess, None
-            is_known = key in self._libraries or key in self._ahead
-            unwanted = is_known or processors() < 2 or self.cache.get(key) is not None
-            if ahead is not None and (unwanted or not ahead.has_toolchain(compiler)):
-                ahead.drop()
-                ahead = None
+            compilation, self._guess = self._guess, None
+            is_requested = key in self._libraries or key in self._advance
+            unwanted = is_requested or processors() < 2 or self.cache.get(key) is not None
+            if compilation is not None and (unwanted or not compilation.has_toolchain(compiler)):
+                compilation.drop()
+                compilation = None
             if unwanted:
                 return
 
@@ -310,12 +310,12 @@ class CompiledC:
                 if code:
                     self.cache.put(key, _cache_entry(source, name, compiler, code))
 
-            if ahead is None:
-                ahead = AdvanceCompilation(
+            if compilation is None:
+                compilation = AdvanceCompilation(
                     source.text, "threads.c", compiler, all_flags, self.cache
                 )
-            ahead.keep = keep
-            self._ahead[key] = ahead
+            compilation.keep = keep
+            self._advance[key] = compilation
 
     def _build_library(
         self,
@@ -331,12 +331,12 @@ class CompiledC:
         A thread that is compiling already, and was re-entered, waits for no process: that one may
         wait for this thread. `is_held` says whether it holds the key's lock.
         """
-        is_first = is_held and sum(lock.is_own for lock in self._locks[1:]) == 1
+        is_first = is_held and sum(lock.is_held_here for lock in self._locks[1:]) == 1
         with self.cache.building(key) if is_first else contextlib.nullcontext():
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
-            library_code = self._take_ahead(key)
+            library_code = self._take_advance(key)
             is_cached = library_code is not None
             if library_code is None:
                 units = translation_units.split_source(source, processors(), _FILE)
@@ -359,14 +359,18 @@ class CompiledC:
                 self.cache.put(key, _cache_entry(source, name, compiler, library_code))
             return library, "compiled"
 
-    def _take_ahead(self, key: str) -> bytes | None:
+    def _take_advance(self, key: str) -> bytes | None:
         """Return the code compiled in advance; None where there is none, or where that failed, for
         example because its folder was removed."""
-        ahead = self._ahead.get(key)
-        if ahead is None or not ahead.is_of_this_process() or self._ahead.pop(key, None) is None:
+        compilation = self._advance.get(key)
+        if (
+            compilation is None
+            or not compilation.is_of_this_process()
+            or self._advance.pop(key, None) is None
+        ):
             return None
         with contextlib.suppress(CdBackendError):
-            return ahead.ended()[0] or None
+            return compilation.ended()[0] or None
         return None
 
     def _lock_of(self, key: str) -> ReentrantLock:
@@ -440,13 +444,13 @@ def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
     return cache_key(text=source.text, flags=chosen, compiler=compiler.written())
 
 
-def _cache_entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:
+def _cache_entry(source: Source, name: str, compiler: Toolchain, compiled: bytes) -> Entry:
     metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
-    return Entry(metadata, source.text, made)
+    return Entry(metadata, source.text, compiled)
 
 
-def _load_library(made: bytes, entry: str, key: str) -> Library:
+def _load_library(compiled: bytes, entry: str, key: str) -> Library:
     """Load a library that has an entry point. Raises LoadError."""
-    library = Library(made, entry, key)
+    library = Library(compiled, entry, key)
     library.function(entry)
     return library

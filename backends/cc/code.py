@@ -276,8 +276,8 @@ class _Printing:
 
 def _print_text(statement: Print, values: Any) -> str:
     widths = (records.slot_count(p.dtype) for p in statement.pieces if not isinstance(p, str))
-    known_values = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
-    return statement.text(known_values)
+    decoded = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
+    return statement.text(decoded)
 
 
 def raise_status(

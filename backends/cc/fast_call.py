@@ -122,10 +122,14 @@ class FastPath:
 
     def _end(self, wait: bool) -> None:
         """Take the compiled library, if it is ready or `wait` is true."""
-        ahead = self._coming
-        if ahead is not None and ahead.is_of_this_process() and (wait or ahead.is_over()):
+        compilation = self._coming
+        if (
+            compilation is not None
+            and compilation.is_of_this_process()
+            and (wait or compilation.is_over())
+        ):
             self._coming = None
-            self._code, _ = ahead.ended()
+            self._code, _ = compilation.ended()
 
 
 def is_supported() -> bool:

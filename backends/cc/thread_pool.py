@@ -41,7 +41,7 @@ def library_text() -> str:
     """Return the C text of the library."""
     body = read_csrc("pool", "threads")
     head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
-    return "\n".join((head, *prelude.required_pieces(body), body))
+    return "\n".join((head, *prelude.required_definitions(body), body))
 
 
 @cache

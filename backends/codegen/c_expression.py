@@ -80,7 +80,7 @@ class Scope:
     """The symbols that are 32-bit variables, with bounds of their magnitude, see `index_width`."""
     swizzled: frozenset[int] = frozenset()
     """The tiles of swizzled layout, as the tensor cores of a device read them."""
-    known: Bounds = field(default_factory=Bounds)
+    bounds: Bounds = field(default_factory=Bounds)
     """The value ranges of symbols, where these decide the width of index arithmetic."""
 
     def enter_loop(self, loop: For) -> tuple[bool, bool]:
@@ -99,9 +99,9 @@ class Scope:
         """Return the C type of a loop's variable, and record its range."""
         if not self.dialect.has_narrow_indices:
             return "int64_t"
-        magnitude, self.known = (
-            index_width.loop_magnitude(loop, self.known),
-            self.known.inside(loop),
+        magnitude, self.bounds = (
+            index_width.loop_magnitude(loop, self.bounds),
+            self.bounds.inside(loop),
         )
         if magnitude is None:
             return "int64_t"
@@ -111,10 +111,10 @@ class Scope:
     def held(self, symbol: Symbol, value: Expr) -> CText:
         """Return the text of a symbol's value, and record its range."""
         if self.dialect.has_narrow_indices:
-            low, high = self.known.value(value)
+            low, high = self.bounds.value(value)
             if low is None or high is None or low < LEAST or high > MOST:
                 low, high = LEAST, MOST
-            self.known = self.known.with_interval(symbol, (low, high))
+            self.bounds = self.bounds.with_interval(symbol, (low, high))
         return self.expression(value)
 
     def expression(self, expr: Expr) -> CText:
@@ -276,7 +276,7 @@ class Scope:
     def _function_variant(self, name: str) -> str:
         """Return the variant of a prelude function that suits the loop."""
         prefix = "straight_" if self.branch_free else "quick_" if self.has_dependence else ""
-        return prefix + name if prelude.is_piece(prefix + name) else name
+        return prefix + name if prelude.is_prelude_name(prefix + name) else name
 
     def _operator(self, infix: str) -> str:
         return _STRAIGHT.get(infix, infix) if self.branch_free else infix

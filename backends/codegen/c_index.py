@@ -37,14 +37,14 @@ class IndexScope(Protocol):
         """The symbols that are 32-bit variables, see `index_width`."""
 
     @property
-    def known(self) -> Bounds:
+    def bounds(self) -> Bounds:
         """The value ranges of symbols."""
 
 
 def number(index: Affine, scope: IndexScope) -> CText:
     """Return an index expression that wraps around where it overflows 64 bits."""
     narrow = index_width.magnitude(index, scope.narrow) is not None
-    if narrow or "add" not in scope.dialect.wrapping or index_width.fits(index, scope.known):
+    if narrow or "add" not in scope.dialect.wrapping or index_width.fits(index, scope.bounds):
         return affine(index, scope)
     index, out = wrap_64_bits(index), ""
     if not index.terms:

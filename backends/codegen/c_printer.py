@@ -286,7 +286,11 @@ class _Printer:
         if vector_lines is not None:
             return
         lo, hi = self.scope.number(loop.lo).text, self.scope.number(loop.hi).within(SHIFT)
-        name, outside, kind = self.bind(loop), self.scope.known, self.scope.loop_variable_type(loop)
+        name, outside, kind = (
+            self.bind(loop),
+            self.scope.bounds,
+            self.scope.loop_variable_type(loop),
+        )
         if hook := loop_headers.loop_pragma(loop, self.dialect) or self.vectors.unroll_pragma(loop):
             self.line(hook)
         self.path.append(loop_headers.progress(loop, name))
@@ -305,7 +309,7 @@ class _Printer:
             self.iterations(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})
-        self.scope.known = outside
+        self.scope.bounds = outside
 
     def iterations(
         self, loop: For, name: str, lo: str, hi: str, step: int, first: AddLines | None = None,
@@ -315,13 +319,13 @@ class _Printer:
         poll, left = self.poll_of(loop), None
         self.loops += 1
         outside = self.scope.enter_loop(loop)
-        outer = self.bound, self.scope.known, self.frame.sizes
+        outer = self.bound, self.scope.bounds, self.frame.sizes
         if kind == "int64_t" and may_overflow(loop, step, *outer):
             left = self.frame.names.fresh(f"{name}_left")
         if isinstance(poll, StripMining):
             begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
             head, later, ending = loop_headers.strip_mined_header(
-                begin, end, lo, hi, poll.rounds * step
+                begin, end, lo, hi, poll.iterations * step
             )
             self.line(f"{head} {{", loop.span)
             self.depth += 1
@@ -534,8 +538,8 @@ class _Printer:
         if node.id in frame.exchanged:
             self.line(f"{name} = chained(&chain, {bytes_});", span)
         else:
-            room = frame.rooms[node.id]
-            self.line(f"{name} = grown({name}, &{room}, {bytes_});", span)
+            capacity = frame.capacity[node.id]
+            self.line(f"{name} = grown({name}, &{capacity}, {bytes_});", span)
         self.line(f"if (!{name}) {{", span)
         self.depth += 1
         self.line(f"fault[0] = {bytes_};", span)

@@ -34,7 +34,7 @@ class WorkCounter:
 class StripMining:
     """The loop is strip-mined with strips of so many iterations, and polls before each."""
 
-    rounds: int
+    iterations: int
 
 
 Poll = WorkCounter | StripMining | None

@@ -39,20 +39,20 @@ def _heads_nest(span: Span, rest: Sequence[Stmt]) -> bool:
     """Whether what follows, up to the next comment that heads something, has more of a statement
     than assignments of scalars."""
     spans = [getattr(stmt, "span", NOWHERE) for stmt in statements(tuple(_headed(rest)))]
-    if all(found is NOWHERE for found in spans):  # a pass made all of it
+    if all(stmt_span is NOWHERE for stmt_span in spans):  # a pass made all of it
         return bool(spans) and not isinstance(rest[0], Comment)
     return span in spans
 
 
 def _headed(rest: Sequence[Stmt]) -> Iterator[Stmt]:
     """Yield the statements up to the next comment behind one, without assignments of scalars."""
-    is_behind = False
+    has_statement = False
     for stmt in rest:
         if isinstance(stmt, Comment):
-            if is_behind or stmt.span is NOWHERE:
+            if has_statement or stmt.span is NOWHERE:
                 return
             continue
-        is_behind = True
+        has_statement = True
         if not _is_scalar_assignment(stmt):
             yield stmt
 

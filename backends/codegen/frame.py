@@ -87,7 +87,7 @@ class Frame:
     """The name of the body function."""
     exchanged: frozenset[int]
     """Nodes whose arrays are exchanged: pointers that may alias and change."""
-    rooms: dict[int, str]
+    capacity: dict[int, str]
     """The variable with the capacity in bytes of each growing node."""
     blocks: dict[int, str]
     """The descriptor of each result of run-time shape."""
@@ -111,7 +111,7 @@ class Frame:
     @property
     def frees(self) -> bool:
         """Whether the exit has to free memory."""
-        return bool(self.rooms or self.frees_chain)
+        return bool(self.capacity or self.frees_chain)
 
     @property
     def frees_chain(self) -> bool:
@@ -155,7 +155,7 @@ class Frame:
                 yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
         for node in self.growing:
             yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
-        for name in self.rooms.values():
+        for name in self.capacity.values():
             yield f"int64_t {name} = 0;"
         for node in self.arguments:
             if node.id in self.homes:
@@ -176,7 +176,7 @@ class Frame:
             return
         yield "done:"
         for node in self.growing:
-            if node.id in self.rooms:
+            if node.id in self.capacity:
                 yield f"free({self.name(node)});"
         if self.frees_chain:
             yield "unchained(chain);"
@@ -322,7 +322,7 @@ class Frame:
 
 def build_frame(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     """Return the frame of a program: names are chosen, and storage is assigned to every local."""
-    names = Names(prelude.is_piece)
+    names = Names(prelude.is_prelude_name)
     function = names.fresh(f"{program.name}_body")
     moving = permuted_nodes(program)
     parameters = tuple(p.node for p in program.parameters)
@@ -346,7 +346,7 @@ def build_frame(program: Program, placement: Placement, dialect: Dialect) -> Fra
         scope.symbols[symbol] = names.fresh(symbol.name)
     return Frame(
         dialect, program, scope, names, function, moving,
-        rooms={n.id: names.fresh(f"{by_id[n.id]}_room") for n in growing if n.id not in moving},
+        capacity={n.id: names.fresh(f"{by_id[n.id]}_room") for n in growing if n.id not in moving},
         blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
         homes={
             n.id: names.fresh(f"{by_id[n.id]}_home")

@@ -28,7 +28,7 @@ Narrow = Mapping[Symbol, int]
 """Narrow symbols, with the greatest magnitude of each."""
 
 
-def fits(index: Affine, known: Bounds) -> bool:
+def fits(index: Affine, bounds: Bounds) -> bool:
     """Whether no partial sum of an index expression, in the order of its text, overflows 64 bits.
 
     >>> n, i = Symbol("n", 0), Symbol("i", 1)
@@ -38,9 +38,9 @@ def fits(index: Affine, known: Bounds) -> bool:
     """
     low, high = 0, 0
     for atom, k in text_order(index):
-        if isinstance(atom, Quasi) and not (fits(atom.left, known) and fits(atom.right, known)):
+        if isinstance(atom, Quasi) and not (fits(atom.left, bounds) and fits(atom.right, bounds)):
             return False
-        atom_low, atom_high = known.interval(Affine(((atom, 1),)))
+        atom_low, atom_high = bounds.interval(Affine(((atom, 1),)))
         if isinstance(atom, Quasi) and atom.op == "mul" and (atom_low is None or atom_high is None):
             return False
         below = (LEAST if atom_low is None else atom_low) * abs(k)
@@ -88,13 +88,13 @@ def atom_magnitude(atom: Atom, narrow: Narrow) -> int | None:
             return left
 
 
-def loop_magnitude(loop: For, known: Bounds) -> int | None:
+def loop_magnitude(loop: For, bounds: Bounds) -> int | None:
     """Return a bound of the magnitude of a loop's variable, None where it is not narrow.
 
-    `known` are the bounds outside the loop, which may have no iterations. A cyclically distributed
+    `bounds` are the bounds outside the loop, which may have no iterations. A cyclically distributed
     loop advances by the number of blocks or threads, at most by its whole range.
     """
-    limits = (*known.interval(loop.lo), *known.interval(loop.hi))
+    limits = (*bounds.interval(loop.lo), *bounds.interval(loop.hi))
     numbers = [limit for limit in limits if limit is not None]
     if len(numbers) < len(limits):
         return None
@@ -103,9 +103,9 @@ def loop_magnitude(loop: For, known: Bounds) -> int | None:
     return greatest if greatest + overshoot < NARROW_LIMIT else None
 
 
-def symbol_magnitude(symbol: Symbol, known: Bounds) -> int | None:
+def symbol_magnitude(symbol: Symbol, bounds: Bounds) -> int | None:
     """Return a bound of the magnitude of a symbol of the host, None where it is wide."""
-    low, high = known.interval(var(symbol))
+    low, high = bounds.interval(var(symbol))
     if low is None or high is None:
         return None
     greatest = max(abs(low), abs(high))

@@ -132,7 +132,7 @@ def elemental_call(loop: For, scope: Scope) -> str | None:
     nodes = {access.node.id for access in accesses}
     if (
         not paren
-        or not prelude.is_piece(map_function := f"each_{name}")
+        or not prelude.is_prelude_name(map_function := f"each_{name}")
         or len(nodes) < len(accesses)
     ):
         return None

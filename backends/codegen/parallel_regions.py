@@ -46,7 +46,7 @@ class ParallelRegion:
     first: str
     last: str
     given: str
-    room: str
+    buffer: str
     scalars: tuple[Node, ...]
     arrays: tuple[Node, ...]
 
@@ -69,8 +69,8 @@ class ParallelRegion:
             for node in self.arrays:
                 yield f"{frame.dialect.array(node.dtype, frame.name(node), _element_count(node))};"
             return
-        yield f"char *const {self.room} = aligned({self.bytes});"
-        yield f"if (!{self.room}) {{"
+        yield f"char *const {self.buffer} = aligned({self.bytes});"
+        yield f"if (!{self.buffer}) {{"
         yield f"    fault[0] = {self.bytes};"
         yield "    return 2;"
         yield "}"
@@ -78,7 +78,7 @@ class ParallelRegion:
         for node in self.arrays:
             ctype = frame.ctype(node)
             declared = f"{ctype} *{frame.dialect.restrict} {frame.name(node)}"
-            yield f"{declared} = ({ctype} *)({self.room} + {offset});"
+            yield f"{declared} = ({ctype} *)({self.buffer} + {offset});"
             offset += _padded_size(node)
 
     def leaving(self, status: int | str) -> Iterator[str]:
@@ -90,13 +90,13 @@ class ParallelRegion:
         if leaves:
             yield "done:"
         if self.frees:
-            yield f"free({self.room});"
+            yield f"free({self.buffer});"
         yield "return status;" if leaves else "return 0;"
 
     @property
     def names(self) -> tuple[str, ...]:
         """The identifiers that are reserved while the loop is printed."""
-        return self.first, self.last, self.given, self.room
+        return self.first, self.last, self.given, self.buffer
 
     def written(self, loop: Sequence[str]) -> RegionText:
         """Return the text of the function, given the lines of its loop."""
@@ -158,7 +158,7 @@ class RegionText(NamedTuple):
     """The values that it captures."""
     reports: bool
     """Whether it may report a fault."""
-    apart: RegionLines
+    positions: RegionLines
     """The positions of its lines."""
 
 
@@ -172,7 +172,7 @@ def concatenate(
     positions: list[RegionLines] = []
     for text, loop_spans in every:
         spans |= {len(lines) + text.shift + at: span for at, span in loop_spans.items()}
-        positions.append(text.apart.down(len(lines)))
+        positions.append(text.positions.down(len(lines)))
         lines += text.lines
     return lines, spans, positions
 

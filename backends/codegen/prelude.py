@@ -50,7 +50,7 @@ _C_TYPES = {
 }  # fmt: skip
 
 
-class Pieces(Mapping[str, str]):
+class Definitions(Mapping[str, str]):
     """Pieces by the name that each defines; their templates are instantiated lazily."""
 
     __slots__ = ("_parts", "elemental")
@@ -89,15 +89,15 @@ class Pieces(Mapping[str, str]):
 
 
 @cache
-def pieces(files: tuple[str, ...]) -> Pieces:
+def prelude_definitions(files: tuple[str, ...]) -> Definitions:
     """Return all pieces by the name that each defines, in the order of the files."""
     definitions: dict[str, tuple[str, str]] = {}
     for file in files:
-        definitions |= _read_pieces(file)
-    return Pieces(definitions)
+        definitions |= _read_definitions(file)
+    return Definitions(definitions)
 
 
-def _read_pieces(file: str) -> dict[str, tuple[str, str]]:
+def _read_definitions(file: str) -> dict[str, tuple[str, str]]:
     definitions: dict[str, tuple[str, str]] = {}
     text = read_package_text(os.path.join(_FOLDER, file))
     _, *sections = re.split(r"^//! ", text, flags=re.MULTILINE)
@@ -113,28 +113,28 @@ def _read_pieces(file: str) -> dict[str, tuple[str, str]]:
     return definitions
 
 
-def is_piece(name: str) -> bool:
+def is_prelude_name(name: str) -> bool:
     """Whether the prelude defines that name."""
-    return name in pieces(C_FILES)
+    return name in prelude_definitions(C_FILES)
 
 
-def required_pieces(text: str, files: tuple[str, ...] = C_FILES) -> tuple[str, ...]:
+def required_definitions(text: str, files: tuple[str, ...] = C_FILES) -> tuple[str, ...]:
     """Return the pieces that a text names, transitively, in topological order.
 
     Elemental functions are inlined, except those that `outlined_functions` returns.
     """
     order: dict[str, str] = {}
-    known_pieces = pieces(files)
-    _add_required(text, known_pieces, order)
-    outlined_names = _find_outlined(text, order, known_pieces.elemental)
+    definitions = prelude_definitions(files)
+    _add_required(text, definitions, order)
+    outlined_names = _find_outlined(text, order, definitions.elemental)
     if not outlined_names:
         return tuple(order.values())
-    order = {"inlined": order.pop("inlined"), "outlined": known_pieces["outlined"], **order}
+    order = {"inlined": order.pop("inlined"), "outlined": definitions["outlined"], **order}
     return tuple(
-        re.sub(r"^inlined ", "outlined ", piece, flags=re.MULTILINE)
+        re.sub(r"^inlined ", "outlined ", definition, flags=re.MULTILINE)
         if name in outlined_names
-        else piece
-        for name, piece in order.items()
+        else definition
+        for name, definition in order.items()
     )
 
 
@@ -146,20 +146,20 @@ def outlined_functions(text: str, files: tuple[str, ...] = C_FILES) -> frozenset
     the operations and their order are the same.
     """
     order: dict[str, str] = {}
-    known_pieces = pieces(files)
-    _add_required(text, known_pieces, order)
-    return _find_outlined(text, order, known_pieces.elemental)
+    definitions = prelude_definitions(files)
+    _add_required(text, definitions, order)
+    return _find_outlined(text, order, definitions.elemental)
 
 
 def _find_outlined(text: str, order: Mapping[str, str], elemental: Set[str]) -> frozenset[str]:
     if not any(name in elemental for name in order):
         return frozenset()
     calls = Counter(_callees(text))
-    for name, piece in reversed(list(order.items())):  # callers come after their callees
+    for name, definition in reversed(list(order.items())):  # callers come after their callees
         instances = min(calls[name], 1) if name.startswith(_MAP_PREFIX) else calls[name]
         if instances:
-            for other, count in Counter(_callees(piece)).items():
-                calls[other] += instances * count if other != name else 0
+            for callee, count in Counter(_callees(definition)).items():
+                calls[callee] += instances * count if callee != name else 0
     call_counts = {name: calls[name] for name in order if name in elemental}
     exceeds_limit = sum(call_counts.values()) > MAX_INLINED_CALLS
     return frozenset(name for name, count in call_counts.items() if exceeds_limit and count > 1)
@@ -170,9 +170,9 @@ def _callees(text: str) -> Iterator[str]:
     return (match[1] for match in _CALL.finditer(_COMMENT.sub(" ", text)))
 
 
-def _map_function(name: str, piece: str) -> str:
+def _map_function(name: str, definition: str) -> str:
     """Return the function that maps an elemental function over arrays."""
-    match = re.search(rf"^inlined (\w+) {name}\((.*?)\)", piece, re.MULTILINE)
+    match = re.search(rf"^inlined (\w+) {name}\((.*?)\)", definition, re.MULTILINE)
     assert match is not None, f"{name} is not elemental"
     ctype, names = match[1], "abc"[: match[2].count(",") + 1]
     parameters = "".join(f"const {ctype} *restrict {operand}, " for operand in names)
@@ -184,19 +184,19 @@ def _map_function(name: str, piece: str) -> str:
     )
 
 
-def _add_required(text: str, known_pieces: Mapping[str, str], order: dict[str, str]) -> None:
+def _add_required(text: str, definitions: Mapping[str, str], order: dict[str, str]) -> None:
     for word in dict.fromkeys(_IDENTIFIER.findall(_COMMENT.sub(" ", text))):
-        if word in known_pieces and word not in order:
-            piece = known_pieces[word]
-            other_text = re.sub(rf"\b{word}\b", " ", piece)
-            _add_required(other_text, known_pieces, order)
-            order[word] = piece
+        if word in definitions and word not in order:
+            definition = definitions[word]
+            remaining_text = re.sub(rf"\b{word}\b", " ", definition)
+            _add_required(remaining_text, definitions, order)
+            order[word] = definition
 
 
 def _substitute_name(name: str, words: Mapping[str, str]) -> str:
     """Return a name with its one-letter placeholders substituted."""
     stem, *suffixes = name.split("$")
-    return stem + "".join(words[other[0]] + other[1:] for other in suffixes)
+    return stem + "".join(words[suffix[0]] + suffix[1:] for suffix in suffixes)
 
 
 def _substitute(text: str, words: Mapping[str, str]) -> str:

@@ -67,7 +67,7 @@ class Source:
 
 def preamble(code: str, dialect: Dialect = C) -> str:
     """Return the preamble of functions: the header and the pieces of the prelude they name."""
-    texts = prelude.required_pieces(code, dialect.library)
+    texts = prelude.required_definitions(code, dialect.library)
     for old, new in dialect.spellings:
         texts = tuple(text.replace(old, new) for text in texts)
     return "\n".join([dialect.header + "\n", *texts]) + "\n"

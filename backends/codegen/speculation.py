@@ -188,8 +188,8 @@ def _collect_sources(
                 sources.setdefault(node.id, []).extend((source, *tests))
             case Fill():
                 pass
-            case If(test, then, other):
-                _collect_sources((*then, *other), (*tests, test), sources)
+            case If(test, then, orelse):
+                _collect_sources((*then, *orelse), (*tests, test), sources)
             case While(prelude, test, inner):
                 _collect_sources((*prelude, *inner), (*tests, test), sources)
             case For():

@@ -94,8 +94,8 @@ class _Search:
         for node, index in accesses:
             if node.purpose in ("lanes", "tile"):
                 self.widths.setdefault(node.id, set()).add(self.width(node, index, loops))
-                known = self.lists.get(node.id, around)
-                common = [a for a, b in zip(known, around, strict=False) if a is b]
+                enclosing = self.lists.get(node.id, around)
+                common = [a for a, b in zip(enclosing, around, strict=False) if a is b]
                 self.lists[node.id] = tuple(common)
                 self.nodes[node.id] = node
 

@@ -169,8 +169,8 @@ class VectorBody:
                 return False
             case Store(Access(_, ()), Select(test)):
                 pass
-            case Update(Access(node), op, Select(test, _, Const(other))):
-                if repr(other) != repr(initial_value(op, node)):
+            case Update(Access(node), op, Select(test, _, Const(otherwise))):
+                if repr(otherwise) != repr(initial_value(op, node)):
                     return True
             case Store(access, Apply(op, (Select(test, _, Const(a)), Select(), Read() as old))):
                 is_update = access == Access(old.node, old.index)
@@ -192,8 +192,8 @@ class VectorBody:
             case Apply(op, args) if op.name in LOGIC or op.name == "logical_not":
                 return all(arg.dtype is dtypes.bool_ and self.is_mask(arg) for arg in args)
             case Select(first, yes, no) if test.dtype is dtypes.bool_:
-                other = no if yes == _TRUE else yes if no == _FALSE else None
-                return other is not None and self.is_mask(first) and self.is_mask(other)
+                operand = no if yes == _TRUE else yes if no == _FALSE else None
+                return operand is not None and self.is_mask(first) and self.is_mask(operand)
             case Read(node, index) if index and node.dtype is dtypes.bool_:
                 return self.step(node, index) == 1
             case _:

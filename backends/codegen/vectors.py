@@ -30,7 +30,7 @@ from ...lowering.ir.walk import direct_writes, statements
 from .c_expression import Scope
 from .c_text import POSTFIX, UNARY, CText, infix
 from .names import Names
-from .prelude import is_piece
+from .prelude import is_prelude_name
 from .quirks.early_unrolling import is_elementwise
 from .quirks.vectorizer_dependence import is_miscompiled
 from .vector_variables import VectorPlan, is_unrolled, vector_width
@@ -58,19 +58,19 @@ class _Strides(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransposedCopy:
-    """A transposed copy; a call transposes a tile of `width` lanes by `piece` elements."""
+    """A transposed copy; a call transposes a tile of `width` lanes by `load_width` elements."""
 
     lanes: For
     near: For
     store: Store
     steps: _Strides
     width: int
-    piece: int
+    load_width: int
 
     def calls(self, scope: Scope) -> Iterator[str]:
         """Yield the calls that replace the loops."""
         for lane in range(0, _trip_count(self.lanes), self.width):
-            for step in range(0, _trip_count(self.near), self.piece):
+            for step in range(0, _trip_count(self.near), self.load_width):
                 substitution = {
                     self.lanes.symbol: self.lanes.lo + lane,
                     self.near.symbol: self.near.lo + step,
@@ -321,7 +321,7 @@ class _VectorBlock:
             case Cast(value, dtype):
                 inner, to = self.vector(value).text, vector_type(dtype, self.width)
                 converter = f"{to}_of_{vector_type(value.dtype, self.width)}"
-                if is_piece(converter):
+                if is_prelude_name(converter):
                     return CText(f"{converter}({inner})", POSTFIX)
                 return CText(f"__builtin_convertvector({inner}, {to})", POSTFIX)
             case Select(test, yes, no) if (bound := self.shape.bound(test)) is not None:
@@ -372,8 +372,8 @@ class _VectorBlock:
             case Apply(_, args):
                 return infix("~", [self.mask(arg, bits) for arg in args])
             case Select():
-                operator, other = mask_operation(test)
-                return infix(operator, [self.mask(side, bits) for side in (test.test, other)])
+                operator, remaining = mask_operation(test)
+                return infix(operator, [self.mask(side, bits) for side in (test.test, remaining)])
             case Read(node, index):
                 operand = self.place(node, index).replace("bool", "u8", 1)
                 to = f"i{bits}x{self.width}"

@@ -56,7 +56,7 @@ class LoadedModule:
     module: Handle
     """Referenced here, since its destruction unloads the kernels."""
     functions: tuple[Handle, ...]
-    made: CompiledModule
+    compiled: CompiledModule
 
 
 class CompiledCuda:
@@ -161,7 +161,7 @@ class CompiledCuda:
         )
         return CudaCode(
             procedure.name, plan, loaded.functions, procedure.parameters, procedure.results,
-            origin, device, loaded.made.figures, loaded.module,
+            origin, device, loaded.compiled.figures, loaded.module,
         )  # fmt: skip
 
     def printing(self, code: CudaCode, run_number: int) -> CudaCode:
@@ -172,7 +172,7 @@ class CompiledCuda:
         """Return the free bytes of a device, including those in the pool."""
         device = self.opened(ordinal)
         with device.working("a look at its memory"):
-            return device.context.free_memory() + device.pool.kept
+            return device.context.free_memory() + device.pool.pooled_bytes
 
     def on(self, device: int) -> OnDevice:
         """Return the backend for a device; raises CD0883 for a wrong ordinal."""

@@ -107,7 +107,9 @@ class CudaCode:
         allocated on the device. Raises the fault of a failed check, CdMemoryError CD0880,
         CdBackendError CD0884, and CdTypeError CD0886 for an array on another device.
         """
-        arrays = [array.settled if isinstance(array, DeviceArray) else array for array in arrays]
+        arrays = [
+            array.unsynchronized if isinstance(array, DeviceArray) else array for array in arrays
+        ]
         with self.device.working(self.name, self.span, self.lane) as stream:
             run = Run(self, stream)
             try:
@@ -123,7 +125,7 @@ class CudaCode:
         """Return a function that runs on these arrays."""
         return lambda: self.run(arrays)
 
-    def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
+    def prepare_launch(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
         """Return a function that queues the run on these arrays, None where it has to wait."""
         return None if self.lane is None else record_sequence(self, arrays, self.lane)
 

@@ -141,9 +141,9 @@ class BindingsContext:
         """Queue a copy within the device."""
         self._ask("cuMemcpyDtoDAsync", address, source, size, stream)
 
-    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
+    def copy_from(self, peer: Any, address: int, source: int, size: int, stream: Handle) -> None:
         """Queue a copy from another device."""
-        endpoints = address, self.context, source, other.context
+        endpoints = address, self.context, source, peer.context
         self._ask("cuMemcpyPeerAsync", *endpoints, size, stream)
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
@@ -160,13 +160,13 @@ class BindingsContext:
         """Return the handle of a stream, by which other packages identify it."""
         return int(stream)
 
-    def follow(self, stream: Handle, other: int) -> None:
+    def follow(self, stream: Handle, foreign: int) -> None:
         """Make a stream wait for the work queued so far on a stream of another package."""
-        self._chain(self.api.CUstream(other), stream)
+        self._chain(self.api.CUstream(foreign), stream)
 
-    def lead(self, other: int, stream: Handle) -> None:
+    def lead(self, foreign: int, stream: Handle) -> None:
         """Make a stream of another package wait for the work queued so far on one of ours."""
-        self._chain(stream, self.api.CUstream(other))
+        self._chain(stream, self.api.CUstream(foreign))
 
     def _chain(self, first: Handle, then: Handle) -> None:
         event = self.event()

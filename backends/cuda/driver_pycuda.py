@@ -194,10 +194,10 @@ class PyCudaContext:
         with self._current() as api:
             api.memcpy_dtod_async(address, source, size, stream)
 
-    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
+    def copy_from(self, peer: Any, address: int, source: int, size: int, stream: Handle) -> None:
         """Queue a copy from another device by the driver library: PyCUDA assumes that both ends are
         on this device, and copies through the host would not be ordered with our streams."""
-        endpoints = ((address, self.context.handle), (source, other.context.handle))
+        endpoints = ((address, self.context.handle), (source, peer.context.handle))
         arguments = [
             argument for pointer, context in endpoints
             for argument in (ctypes.c_uint64(pointer), ctypes.c_void_p(context))
@@ -223,15 +223,15 @@ class PyCudaContext:
         """Return the handle of a stream, by which other packages identify it."""
         return int(stream.handle)
 
-    def follow(self, stream: Handle, other: int) -> None:
+    def follow(self, stream: Handle, foreign: int) -> None:
         """Make a stream wait for the work queued so far on a stream of another package."""
         with self._current():
-            order_streams(self.library(), other, int(stream.handle))
+            order_streams(self.library(), foreign, int(stream.handle))
 
-    def lead(self, other: int, stream: Handle) -> None:
+    def lead(self, foreign: int, stream: Handle) -> None:
         """Make a stream of another package wait for the work queued so far on one of ours."""
         with self._current():
-            order_streams(self.library(), int(stream.handle), other)
+            order_streams(self.library(), int(stream.handle), foreign)
 
     def finish(self) -> None:
         """Synchronize the device, with the work of all packages."""

@@ -138,7 +138,7 @@ class Run:
             self.fail()
         self.returned(arguments)
         results = tuple(
-            self.kept(node) if placed and array is None and node.rank
+            self.take_result(node) if placed and array is None and node.rank
             else self.download_result(node, array)
             for node, array in zip(code.results, arrays[count:], strict=True)
         )  # fmt: skip
@@ -220,7 +220,7 @@ class Run:
         else:
             self.code.device.context.clear(address, array.nbytes, self.stream)
 
-    def kept(self, node: Node) -> DeviceArray:
+    def take_result(self, node: Node) -> DeviceArray:
         """Return a result as a device array, which takes ownership of its memory."""
         address = self.places[node.id]
         shape = self.shapes.get(node.id, node.static_shape)
@@ -268,8 +268,8 @@ class Run:
                 while self.steps(prelude) != "break" and self.ask(test):
                     if self.steps(body) == "break":
                         break
-            case Conditional(test, then, other):
-                return self.steps(then if self.ask(test) else other)
+            case Conditional(test, then, orelse):
+                return self.steps(then if self.ask(test) else orelse)
             case Bind(symbol, value):
                 self.symbols[symbol] = self.number(value)
             case BindAnswers(symbols, launch):
@@ -378,8 +378,8 @@ class Run:
         self.code.device.wait(self.stream)
         values = report[_RECORD : _RECORD + records.SLOTS].tolist()
         fault, span = self.text.faults[values[0]]
-        known_values = [value.item() for value in records.decode(values)]
-        raise_fault(fault, [*known_values, *["..."] * records.SLOTS], span)
+        fault_values = [value.item() for value in records.decode(values)]
+        raise_fault(fault, [*fault_values, *["..."] * records.SLOTS], span)
 
     def give(self, node: Node) -> None:
         """Allocate an array of run-time size, filled with zeros."""

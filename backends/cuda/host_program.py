@@ -213,7 +213,13 @@ def plan_host(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[i
     )  # fmt: skip
     checks = any(isinstance(stmt, Check) for stmt in statements(body))
     text = emit_kernels(
-        program.name, builder.loops, spaces, checks, builder.shapes, builder.known, builder.comments
+        program.name,
+        builder.loops,
+        spaces,
+        checks,
+        builder.shapes,
+        builder.bounds_by_launch,
+        builder.comments,
     )
     return HostProgram(program, (*cleared, *steps), text, answers, device)
 
@@ -226,9 +232,9 @@ class _Builder:
     bounds: Bounds
     loops: list[For] = field(default_factory=list)
     shapes: list[LaunchShape] = field(default_factory=list)
-    known: list[Bounds] = field(default_factory=list)
+    bounds_by_launch: list[Bounds] = field(default_factory=list)
     """The ranges of the host's integers at each launch."""
-    told: list[Comment] = field(default_factory=list)
+    pending_comments: list[Comment] = field(default_factory=list)
     """The comments since the last kernel."""
     last: tuple[Comment, ...] = ()
     """The last comment of the last kernel."""
@@ -255,7 +261,7 @@ class _Builder:
     def step(self, stmt: Stmt) -> Iterable[Step]:
         match stmt:
             case Comment():
-                self.told.append(stmt)
+                self.pending_comments.append(stmt)
                 return ()
             case For(kind="block"):
                 return (self.launch(stmt, self.taken(stmt)),)
@@ -266,8 +272,8 @@ class _Builder:
                 return (CountedLoop(symbol, lo, hi, step, inner),)
             case While(prelude, test, body):
                 return (WhileLoop(self.steps(prelude), self.asked(test), self.steps(body)),)
-            case If(test, then, other):
-                return (Conditional(self.asked(test), self.steps(then), self.steps(other)),)
+            case If(test, then, orelse):
+                return (Conditional(self.asked(test), self.steps(then), self.steps(orelse)),)
             case Let(symbol, value):
                 return (Bind(symbol, value),)
             case Alloc(node):
@@ -300,7 +306,7 @@ class _Builder:
     def taken(self, kernel: For) -> tuple[Comment, ...]:
         """Return the comments before a kernel; one without any continues the last statement, or
         starts the first one."""
-        new_comments, self.told = tuple(self.told), []
+        new_comments, self.pending_comments = tuple(self.pending_comments), []
         body: tuple[Stmt, ...] = (kernel,)
         all_comments = (
             *new_comments,
@@ -317,7 +323,7 @@ class _Builder:
         """Add a kernel with comments; return its launch."""
         self.loops.append(loop)
         self.comments.append(comments)
-        self.known.append(self.bounds)
+        self.bounds_by_launch.append(self.bounds)
         loops = _grid_loops(loop)
         grid = tuple(
             _trip_count(grid_loop, loops[:at:-1], self.bounds) for at, grid_loop in enumerate(loops)
@@ -361,7 +367,7 @@ def _grid_loops(loop: For) -> list[For]:
     return loops
 
 
-def _trip_count(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
+def _trip_count(loop: For, outer: Iterable[For], bounds: Bounds) -> Affine:
     """Return the trip count of a loop over symbols of the host; an estimate where it depends on
     other loops.
 
@@ -370,8 +376,8 @@ def _trip_count(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
     distance = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
     if distance.symbols() & {outer_loop.symbol for outer_loop in outer}:
         for outer_loop in outer:
-            known = known.inside(outer_loop)
-        upper_bound = known.most(distance)
+            bounds = bounds.inside(outer_loop)
+        upper_bound = bounds.most(distance)
         distance = const(ESTIMATED_BLOCKS if upper_bound is None else upper_bound)
     return floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step)))
 
@@ -385,10 +391,10 @@ def _static_blocks(grid: tuple[Affine, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _block_threads(loop: For, known: Bounds) -> tuple[int, int, int]:
+def _block_threads(loop: For, bounds: Bounds) -> tuple[int, int, int]:
     """Return the threads of a block along each axis, x first."""
     threads = [1, 1, 1]
-    _enlarge_block(loop, known, threads)
+    _enlarge_block(loop, bounds, threads)
     if threads[0] > 1 == threads[1]:
         threads[0] = -(-threads[0] // WARP) * WARP
     threads[2] = min(threads[2], MAX_LAST_AXIS_THREADS)
@@ -398,14 +404,14 @@ def _block_threads(loop: For, known: Bounds) -> tuple[int, int, int]:
     return threads[0], threads[1], threads[2]
 
 
-def _enlarge_block(loop: For, known: Bounds, threads: list[int]) -> int:
+def _enlarge_block(loop: For, bounds: Bounds, threads: list[int]) -> int:
     """Enlarge a block for the trip counts of thread loops; return the depth of their nest."""
-    inner_bounds, depth = known.inside(loop), 0
+    inner_bounds, depth = bounds.inside(loop), 0
     for stmt in _outermost_loops(loop.body):
         depth = max(depth, _enlarge_block(stmt, inner_bounds, threads))
     if loop.kind == "thread":
         distance = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
-        trip_count = known.most(floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step))))
+        trip_count = bounds.most(floordiv(distance + (abs(loop.step) - 1), const(abs(loop.step))))
         most = thresholds.BLOCK_THREADS
         count = most if trip_count is None else min(max(trip_count, 1), most)
         threads[depth] = max(threads[depth], count)

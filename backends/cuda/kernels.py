@@ -196,13 +196,13 @@ def emit_kernels(
     spaces: Mapping[int, Space],
     checks: bool,
     shapes: Sequence[LaunchShape],
-    known: Sequence[Bounds] = (),
+    bounds: Sequence[Bounds] = (),
     comments: Sequence[Sequence[Comment]] = (),
 ) -> KernelText:
     """Return the text of kernels: loops of kind `block`, in the order of their numbers.
 
     `checks` says whether the program has checks, `shapes` are the launch shapes of the kernels,
-    `known` the facts about the host's integers there, `comments` the comments above each.
+    `bounds` the facts about the host's integers there, `comments` the comments above each.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
@@ -211,7 +211,7 @@ def emit_kernels(
     for number, loop in enumerate(loops):
         kernel_name = f"pe_{identifier(name)}_{number}"
         kernel = _build_kernel(kernel_name, loop, spaces, checks, shapes[number])
-        frame = _build_frame(kernel, spaces, known[number] if known else Bounds())
+        frame = _build_frame(kernel, spaces, bounds[number] if bounds else Bounds())
         node_spaces = {node: spaces.get(node.id) for node in _used_nodes(kernel.loop)}
         fills_multiprocessor = kernel.arrivals is not None and kernel.arrivals.is_light
         limits = launch_bounds(node_spaces, kernel.threads, kernel.dynamic, fills_multiprocessor)
@@ -273,19 +273,21 @@ def _record_slots(stmt: Print) -> int:
     return 2 + sum(records.slot_count(value.dtype) for value in values)
 
 
-def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
+def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], bounds: Bounds) -> KernelFrame:
     """Return the frame of a kernel, with its names chosen."""
     loop = kernel.loop
-    names = Names(lambda name: name in _RESERVED or name in prelude.pieces(CUDA.library))
+    names = Names(
+        lambda name: name in _RESERVED or name in prelude.prelude_definitions(CUDA.library)
+    )
     nodes = _used_nodes(loop)
     by_id = {node.id: names.fresh(node.label) for node in nodes}
     scope = Scope(CUDA, by_id, frozenset(n.id for n in nodes if _is_value(n, kernel, spaces)))
     extents = (extent.symbol for node in nodes for extent in node.shape)
     sizes = frozenset(size for size in extents if size is not None)
-    scope.known = _argument_ranges(kernel.symbols, sizes, known)
+    scope.bounds = _argument_ranges(kernel.symbols, sizes, bounds)
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
-        magnitude = index_width.symbol_magnitude(symbol, known)
+        magnitude = index_width.symbol_magnitude(symbol, bounds)
         if magnitude is not None:
             scope.narrow[symbol] = magnitude
     stmts = statements(_as_body(loop))
@@ -296,14 +298,14 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> 
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
 
 
-def _argument_ranges(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bounds:
+def _argument_ranges(symbols: Iterable[Symbol], sizes: Set[Symbol], bounds: Bounds) -> Bounds:
     """Return the ranges of the integer arguments of a launch, at most those of 64 bits."""
     ranges = {}
     for symbol in symbols:
         low, high = (0, MAX_EXTENT) if symbol in sizes else (LEAST, MOST)
-        known_low, known_high = known.intervals.get(symbol, UNKNOWN)
-        ranges[symbol] = tighter_lower(low, known_low), tighter_upper(high, known_high)
-    return Bounds({**known.intervals, **ranges}, known.ranges)
+        bound_low, bound_high = bounds.intervals.get(symbol, UNKNOWN)
+        ranges[symbol] = tighter_lower(low, bound_low), tighter_upper(high, bound_high)
+    return Bounds({**bounds.intervals, **ranges}, bounds.ranges)
 
 
 def _privatize_thread_rows(loop: For, spaces: Mapping[int, Space]) -> For:

@@ -45,7 +45,7 @@ def record_sequence(
     has_checks = any(kernel.checks for kernel in code.plan.text.kernels)
     if not are_local or has_checks or code.results:
         return None
-    placed = [array.settled for array in arrays]
+    placed = [array.unsynchronized for array in arrays]
     run, device = _RecordedRun(code, lane), code.device
     try:
         with device.working(code.name, code.plan.program.span, lane):
@@ -144,11 +144,11 @@ class _RecordedRun(Run):
         self.labels.append((label, size))
         return Run.take(self, label, size)
 
-    def launch(self, step: Launch, *behind: int) -> None:
+    def launch(self, step: Launch, *extra: int) -> None:
         """Record a kernel; raises where the host needs its answer."""
         if self.code.plan.answers in self.text.kernels[step.kernel].nodes:
             raise _NeedsHost
-        Run.launch(self, step, *behind)
+        Run.launch(self, step, *extra)
 
     def note(self, call: Callable[[], None]) -> None:
         """Record a call; raises where there are too many."""

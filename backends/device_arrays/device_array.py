@@ -168,21 +168,21 @@ class DeviceArray:
         return self._opened, self._stream
 
     @property
-    def settled(self) -> PlacedArray:
+    def unsynchronized(self) -> PlacedArray:
         """The array for users that synchronize with its work themselves, before and after."""
         return PlacedArray(
             self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
             self.writable, "done", self, self,
         )  # fmt: skip
 
-    def take_from(self, other: DeviceArray, what: str = "a copy") -> None:
+    def take_from(self, source: DeviceArray, what: str = "a copy") -> None:
         """Copy the elements of another array of the same shape, in C order, synchronously."""
-        source_device, stream = other._opened, self._stream
+        source_device, stream = source._opened, self._stream
         with self._opened.working(what):
             if source_device is self._opened:
-                source_device.copy(self.address, other.address, self.nbytes, stream)
+                source_device.copy(self.address, source.address, self.nbytes, stream)
             else:
-                endpoints = self.address, other.address, self.nbytes
+                endpoints = self.address, source.address, self.nbytes
                 self._opened.context.copy_from(source_device.context, *endpoints, stream)
             self._opened.wait(stream)
 

@@ -84,9 +84,9 @@ class OpenedDevice:
         if self.lost:  # a thread of the parent may hold the lock
             return forked_error()
         with self._lock:
-            other_names = [f"`{other}`" for other in self._unsettled if other != name]
+            pending_names = [f"`{pending}`" for pending in self._unsettled if pending != name]
             self._unsettled.clear()
-        return failure_error(name, self.name, why, span, other_names)
+        return failure_error(name, self.name, why, span, pending_names)
 
     def record_unwaited(self, name: str) -> None:
         """Record a run that is queued and not waited for."""
@@ -112,12 +112,12 @@ class OpenedDevice:
             self.context.record(event, stream)
             return self.context.query(event)
 
-    def after(self, stream: Handle, other: Handle) -> None:
+    def after(self, stream: Handle, producer: Handle) -> None:
         """Make a stream wait for the work queued so far on another one, asynchronously."""
-        if stream is not other:
-            _, event = self._events[id(other)]
+        if stream is not producer:
+            _, event = self._events[id(producer)]
             with self._lock:
-                self.context.record(event, other)
+                self.context.record(event, producer)
                 self.context.wait(stream, event)
 
     # ------------------------------------------------------------------------- copies
@@ -164,11 +164,11 @@ def failure_error(
     device: str,
     why: DriverError,
     span: Span = NOWHERE,
-    other_names: list[str] | None = None,
+    pending_names: list[str] | None = None,
 ) -> CdBackendError:
     """Return the error CD0884 of a device that failed."""
     message = f"`{name}` failed on {device}: {why}"
-    notes = (f"before it, and not waited for: {', '.join(other_names)}",) if other_names else ()
+    notes = (f"before it, and not waited for: {', '.join(pending_names)}",) if pending_names else ()
     labels = () if span is NOWHERE else (Label(span),)
     helps = (
         'run it with `backend="cc"`: what is wrong with the function shows there, too',

@@ -86,7 +86,7 @@ class Context(Protocol):
     def copy(self, address: int, source: int, size: int, stream: Handle) -> None:
         """Queue a copy within the device."""
 
-    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
+    def copy_from(self, peer: Any, address: int, source: int, size: int, stream: Handle) -> None:
         """Queue a copy from another device, a context of the same driver."""
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
@@ -98,10 +98,10 @@ class Context(Protocol):
     def number(self, stream: Handle) -> int:
         """Return the handle of a stream as an integer, by which other packages identify it."""
 
-    def follow(self, stream: Handle, other: int) -> None:
+    def follow(self, stream: Handle, foreign: int) -> None:
         """Make a stream wait for the work queued so far on a stream of another package."""
 
-    def lead(self, other: int, stream: Handle) -> None:
+    def lead(self, foreign: int, stream: Handle) -> None:
         """Make a stream of another package wait for the work queued so far on one of ours."""
 
     def finish(self) -> None:

@@ -68,7 +68,7 @@ class MemoryPool:
         return sum(block.size for block in list(self._used.values()))
 
     @property
-    def kept(self) -> int:
+    def pooled_bytes(self) -> int:
         """The bytes of free blocks."""
         self._collect_returned()
         return sum(size * len(blocks) for size, blocks in list(self._free.items()))
@@ -147,7 +147,7 @@ class MemoryPool:
         return freed_bytes
 
     def _too_large(self, size: int, label: str, name: str) -> CdMemoryError:
-        blocks = sorted(self._used.values(), key=lambda piece: -piece.size)
+        blocks = sorted(self._used.values(), key=lambda used_block: -used_block.size)
         notes = [
             f"`{block.label}` of `{block.name}` holds {block.size:,} bytes"
             for block in blocks[:_MAX_NAMED]

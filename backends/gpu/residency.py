@@ -32,10 +32,10 @@ class DeviceMemory:
             return int(self.opened.pool.trim())
 
     @property
-    def kept(self) -> int:
+    def pooled_bytes(self) -> int:
         """The bytes of unused blocks in the pool."""
         with self.opened.working("a look at its memory"):
-            return int(self.opened.pool.kept)
+            return int(self.opened.pool.pooled_bytes)
 
     def empty(self, shape: Sequence[int], dtype: Any, what: str, lane: Handle) -> DeviceArray:
         """Return a new uninitialized array; raises CdMemoryError CD0880."""

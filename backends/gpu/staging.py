@@ -33,7 +33,7 @@ class StagingPool:
         self.context, self._limit = context, limit
         self._lock = threading.RLock()
         self._free: dict[int, list[Array]] = {}
-        self.made = 0
+        self.pinned_bytes = 0
         """The size of all buffers in bytes."""
         self._lost: list[Array] = []
 
@@ -46,14 +46,14 @@ class StagingPool:
             buffers = self._free.get(rounded)
             if buffers:
                 return buffers.pop()
-            if self.made + rounded > self._limit:
+            if self.pinned_bytes + rounded > self._limit:
                 return None
             try:
                 buffer = self.context.pinned(rounded)
             except DriverError:
-                self._limit = self.made  # no more pinned memory: use pageable memory
+                self._limit = self.pinned_bytes  # no more pinned memory: use pageable memory
                 return None
-            self.made += rounded
+            self.pinned_bytes += rounded
             return buffer
 
     def give_back(self, buffer: Array) -> None:

@@ -29,11 +29,11 @@ def wait_for_foreign(device: OpenedDevice, arrays: Sequence[PlacedArray], stream
         device.context.finish()
     elif any(array.order == "legacy" for array in arrays):
         device.context.follow(stream, LEGACY)
-    own_handle = device.context.number(stream)
+    stream_handle = device.context.number(stream)
     for foreign in dict.fromkeys(
         placed.order for placed in arrays if isinstance(placed.order, int)
     ):
-        if foreign != own_handle:
+        if foreign != stream_handle:
             device.context.follow(stream, foreign)
 
 
@@ -47,11 +47,11 @@ def signal_foreign(
     """Make the streams of arrays wait for ours; return whether the host has to wait instead."""
     if any(not isinstance(array.order, int) for array in arrays):
         return True
-    own_handle = device.context.number(stream)
+    stream_handle = device.context.number(stream)
     for foreign in dict.fromkeys(
         placed.order for placed in arrays if isinstance(placed.order, int)
     ):
-        if foreign != own_handle:
+        if foreign != stream_handle:
             device.context.lead(foreign, stream)
     if arrays:
         device.record_unwaited(name)

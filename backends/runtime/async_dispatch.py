@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...base.diagnostic import CdError
-from ..interface import RunsAhead
+from ..interface import LaunchesAsync
 from . import hazards
 from .failure import Failure
 from .memory import Buffer
 from .prepared_calls import ArrayOwner, RoutineAccesses
-from .queue import Event, Queue, Worker, is_settled
+from .queue import Event, Queue, Worker, is_reported
 from .state import RUNTIME
 
 
@@ -30,7 +30,7 @@ class LaunchEvent(Event):
     lane: DeviceLane
     number = 0
     """The number of the newest launch that it represents."""
-    names: dict[str, RunsAhead]
+    names: dict[str, LaunchesAsync]
     """The routines that it represents, with their code."""
 
     def query(self) -> bool:
@@ -49,7 +49,7 @@ class LaunchEvent(Event):
 class DeviceLane:
     """The launches on the device of a stream that have not been waited for."""
 
-    def __init__(self, worker: Worker, code: RunsAhead) -> None:
+    def __init__(self, worker: Worker, code: LaunchesAsync) -> None:
         self.worker = worker
         self._finish, self._is_finished = code.finish, code.is_finished
         self._number = 0
@@ -60,7 +60,7 @@ class DeviceLane:
     @property
     def event(self) -> LaunchEvent:
         """The event of the next launch. Precondition: the scheduling lock is held."""
-        if not self._events or self._events[-1].kept:
+        if not self._events or self._events[-1].is_retained:
             event = LaunchEvent()
             event.worker, event.lane, event.names = self.worker, self, {}
             self._events.append(event)
@@ -100,7 +100,7 @@ class DeviceLane:
         A task is dropped where it was queued, at time `when`, before the failure was reported.
         """
         failure = self.settle() or self.worker.failure
-        dropped = failure is not None and (not failure.told or when <= failure.when)
+        dropped = failure is not None and (not failure.reported or when <= failure.when)
         return failure if dropped else None
 
     def is_thread_idle(self) -> bool:
@@ -136,7 +136,7 @@ class DeviceLane:
 def launch_path(
     queue: Queue,
     name: str,
-    code: RunsAhead,
+    code: LaunchesAsync,
     start: Callable[[], None],
     context: ArrayOwner,
     uses: RoutineAccesses,
@@ -161,7 +161,7 @@ def launch_path(
         nonlocal event, checked_at
         scheduling.acquire()
         try:
-            if event.done or event.kept or checked_at != scheduling.taken:
+            if event.done or event.is_retained or checked_at != scheduling.taken:
                 if not is_free():
                     return False
                 event = lane.event
@@ -204,13 +204,13 @@ def _independence_test(
     arrays = (*uses.only_read, *writes)
 
     def is_in_order(event: Event) -> bool:
-        return is_settled(event) or (event.worker is worker and isinstance(event, LaunchEvent))
+        return is_reported(event) or (event.worker is worker and isinstance(event, LaunchEvent))
 
     def is_free() -> bool:
         failure, latest = worker.failure, worker.latest
         return (
             context.live
-            and (failure is None or failure.told)
+            and (failure is None or failure.reported)
             and not worker.tasks
             and (latest.done or isinstance(latest, LaunchEvent))
             and not (runtime.is_recording or runtime.timeline)

@@ -27,7 +27,7 @@ class Batch:
         """
         for function in self.compiled:
             function.require_context(context)
-            function.require_kept_inputs(context)  # before anything is compiled
+            function.require_retained_inputs(context)  # before anything is compiled
         backend = context.device.code
         distinct = {id(function.codes): function.codes for function in self.compiled}
         missing = [codes for codes in distinct.values() if not codes.has(backend)]

@@ -44,10 +44,10 @@ class CodeVariants:
         """Keep code for a backend under the current settings, unless there is some."""
         self._codes.setdefault((backend, settings.current()), code)
 
-    def derived(self, how: object, made: Callable[[], CodeVariants]) -> CodeVariants:
+    def derived(self, how: object, build: Callable[[], CodeVariants]) -> CodeVariants:
         """Return the variants of a procedure derived from this one, memoized by the key `how`."""
         if how not in self._derived:
-            self._derived[how] = made()
+            self._derived[how] = build()
         return self._derived[how]
 
     def recording(self, wanted: Any, backend: str) -> Any:
@@ -88,7 +88,7 @@ def accesses_of(procedure: Procedure) -> Accesses:
     return collect_accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
 
 
-def inputs_of(procedure: Procedure, found: Accesses) -> frozenset[int]:
+def inputs_of(procedure: Procedure, accesses: Accesses) -> frozenset[int]:
     """Return the positions of the parameters of which a call reads what they hold before it."""
     nodes = enumerate(parameter.node for parameter in procedure.parameters)
-    return frozenset(at for at, node in nodes if found.is_upward_exposed(node))
+    return frozenset(at for at, node in nodes if accesses.is_upward_exposed(node))

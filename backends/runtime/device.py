@@ -310,7 +310,7 @@ class Device:
     separate: weakref.WeakSet[Field] = field(default_factory=weakref.WeakSet)
     """Fields with a private array per stream."""
     streams: weakref.WeakSet[Stream] = field(default_factory=weakref.WeakSet)
-    made: int = 0
+    stream_count: int = 0
 
     @property
     def name(self) -> str:
@@ -329,7 +329,7 @@ class Device:
     @property
     def uses_host_memory(self) -> bool:
         """Whether read-only arrays are the host's."""
-        return isinstance(self.memory, HostMemory) and not self.memory.is_own
+        return isinstance(self.memory, HostMemory) and not self.memory.is_separate
 
     @property
     def used_memory(self) -> int:
@@ -339,7 +339,7 @@ class Device:
     @property
     def kept_memory(self) -> int:
         """The bytes of this device in the pool for later arrays."""
-        return int(self.memory.kept)
+        return int(self.memory.pooled_bytes)
 
     def trim(self) -> int:
         """Release the pool to the system; return how many bytes it was."""
@@ -358,8 +358,8 @@ class Device:
     def stream(self, threaded: bool = True) -> Stream:
         """Return a new stream: with a thread of its own, or inline, run by the caller."""
         with RUNTIME.scheduling:
-            stream = Stream(f"{self.name}/s{self.made}", threaded, self)
-            self.made += 1
+            stream = Stream(f"{self.name}/s{self.stream_count}", threaded, self)
+            self.stream_count += 1
             self.streams.add(stream)
             RUNTIME.workers.add(stream.worker)
         return stream
@@ -387,7 +387,7 @@ def device(name: str = "") -> Device:
     has, and CdTypeError CD0852 where `name` is no string.
     """
     backend, _, number = (device_name(name) or settings.current().backend).partition(":")
-    made_by = RUNTIME.backend(backend)
+    provider = RUNTIME.backend(backend)
     if number and not (number.isascii() and number.isdecimal() and int(number) < MAX_CPU_DEVICES):
         raise CdValueError(
             Diagnostic(
@@ -397,7 +397,7 @@ def device(name: str = "") -> Device:
             )
         )  # fmt: skip
     ordinal = int(number or 0)
-    memory = memory_of(made_by, backend, ordinal)
+    memory = memory_of(provider, backend, ordinal)
     with RUNTIME.scheduling:
         instance = RUNTIME.devices.get((backend, ordinal))
         if instance is None:

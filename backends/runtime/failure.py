@@ -15,7 +15,7 @@ class Failure:
     Where it is collected unreported, it is written to the standard error, unless it is `quiet`.
     """
 
-    __slots__ = ("error", "quiet", "told", "when")
+    __slots__ = ("error", "quiet", "reported", "when")
 
     def __init__(self, error: BaseException, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -24,14 +24,14 @@ class Failure:
         while link is not None and link.__traceback__ is not None:
             link.__traceback__ = None
             link = link.__cause__ or link.__context__
-        self.told = False
+        self.reported = False
         self.when = 0
         """When it was reported: work submitted later is not dropped because of it."""
 
     def tell(self) -> BaseException:
         """Return the error, which the caller raises; it counts as reported."""
         self.when = time.monotonic_ns()
-        self.told = True
+        self.reported = True
         error = self.error
         with suppress(Exception):  # user classes may have other constructors
             self.error = copy.copy(error)  # the raised one will hold frames
@@ -39,9 +39,9 @@ class Failure:
 
     def say(self) -> None:
         """Write the error to the standard error, unless it has been reported."""
-        if self.told or self.quiet:
+        if self.reported or self.quiet:
             return
-        self.told = True
+        self.reported = True
         description = f"{type(self.error).__name__}: {self.error}"
         print(f"plusequals: work failed, and nothing waited for it\n{description}", file=sys.stderr)
 

@@ -35,7 +35,7 @@ from .host_writes import (
     read_tensors_in_index,
 )
 from .memory import Buffer, memory_guard
-from .queue import Queue, is_settled
+from .queue import Queue, is_reported
 from .state import RUNTIME
 
 
@@ -250,9 +250,9 @@ class Field(NoInPlaceOperators):
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
     """Whether the host may use an array without waiting."""
-    if not is_settled(buffer.writer):
+    if not is_reported(buffer.writer):
         return False
-    return not writing or not buffer.lent and all(map(is_settled, buffer.readers.values()))
+    return not writing or not buffer.lent and all(map(is_reported, buffer.readers.values()))
 
 
 Accesses = tuple[Sequence[Buffer], Sequence[Buffer]]

@@ -79,5 +79,5 @@ def record_accesses(event: Event, reads: Sequence[Buffer], writes: Sequence[Buff
 def _is_dependence(event: Event, worker: Worker) -> bool:
     """Whether a step of a queue has to wait for an event, or is dropped because of it."""
     if event.done:
-        return event.failure is not None and not event.failure.told
+        return event.failure is not None and not event.failure.reported
     return event.worker is not worker

@@ -58,8 +58,8 @@ def _element_type(label: str, dtype: Any) -> np.dtype[Any]:
         fix = f"did you mean `{suggestion}`?" if suggestion else "write one as in NumPy: `float32`"
         why = f"there is no element type {dtype!r}"
         raise _invalid_tensor(CdTypeError, label, why, fix) from None
-    known = dtypes.from_numpy(requested)
-    return requested if known is None else known.numpy
+    supported = dtypes.from_numpy(requested)
+    return requested if supported is None else supported.numpy
 
 
 def _zeros(label: str, sizes: tuple[int, ...], element: np.dtype[Any]) -> Array:

@@ -54,7 +54,7 @@ class HostMemory:
     """Host memory as the memory of a CPU device."""
 
     name: str
-    is_own: bool
+    is_separate: bool
     """Whether it is separate from the arrays of the host nevertheless."""
 
     def lane(self) -> None:
@@ -69,7 +69,7 @@ class HostMemory:
         return 0
 
     @property
-    def kept(self) -> int:
+    def pooled_bytes(self) -> int:
         """The bytes in a pool: none."""
         return 0
 
@@ -85,15 +85,15 @@ class HostMemory:
             "name": self.name,
             "processors": os.cpu_count(),
             "usable processors": self.suggested_streams,
-            "uses host memory": not self.is_own,
+            "uses host memory": not self.is_separate,
         }
 
 
-def memory_of(made_by: Backend, name: str, ordinal: int) -> Any:
+def memory_of(backend: Backend, name: str, ordinal: int) -> Any:
     """Return the memory of a backend's device; raises CD0883 where there is none."""
-    if isinstance(made_by, HasDevices):
-        return made_by.memory(ordinal)
-    return HostMemory(f"{name}:{ordinal}", is_own=ordinal > 0)
+    if isinstance(backend, HasDevices):
+        return backend.memory(ordinal)
+    return HostMemory(f"{name}:{ordinal}", is_separate=ordinal > 0)
 
 
 def _allocate_on_host(label: str, array: Array) -> Array:

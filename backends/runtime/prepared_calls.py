@@ -20,7 +20,7 @@ from . import hazards
 from .failure import Failure
 from .field import Field
 from .memory import Buffer
-from .queue import DONE, Event, Queue, Worker, is_settled
+from .queue import DONE, Event, Queue, Worker, is_reported
 from .state import RUNTIME
 
 Pairs = Sequence[tuple[Field, Buffer]]
@@ -83,7 +83,7 @@ def run_path(
                         scheduling.taken += 1
                     checked_at, last = scheduling.taken, DONE
                 has_begun = True
-                if event.kept:
+                if event.is_retained:
                     event = Event()
                     event.worker = worker
                 event.done = False
@@ -126,9 +126,9 @@ def _independence_test(
             and worker.direct.done
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(is_settled(buffer.writer) for buffer in arrays)
+            and all(is_reported(buffer.writer) for buffer in arrays)
             and not any(buffer.lent for buffer in writes)
-            and all(is_settled(reader) for buffer in writes for reader in buffer.readers.values())
+            and all(is_reported(reader) for buffer in writes for reader in buffer.readers.values())
         )
 
     return is_free
@@ -147,7 +147,7 @@ def queue_path(
     writes = tuple(buffer for _, buffer in ticks)
 
     def step() -> bool:
-        worker.make_room()
+        worker.wait_for_slot()
         with scheduling:
             if runtime.is_recording or runtime.timeline or not context.live:
                 return False

@@ -131,7 +131,7 @@ class _Reader:
         os.dup2(write_fd, 1)
         os.close(write_fd)
         self._request_fd, self._requester_fd = os.pipe()
-        self._settled = threading.Semaphore(0)
+        self._drained = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._read, name="printed", daemon=True)
         self._thread.start()
 
@@ -139,7 +139,7 @@ class _Reader:
         """Wait until everything printed so far has been read."""
         _flush()
         os.write(self._requester_fd, b"s")
-        self._settled.acquire()
+        self._drained.acquire()
 
     def stop(self) -> None:
         """Restore the standard output after everything has been read."""
@@ -166,7 +166,7 @@ class _Reader:
             if request == b"e":
                 self._write(self._splitter.rest())
                 return
-            self._settled.release()
+            self._drained.release()
 
     def _write(self, data: bytes) -> None:
         while data:

@@ -35,7 +35,7 @@ class Event:
     """The worker of the queue; None for an event that is done from the start."""
     done = False
     failure: Failure | None = None
-    kept = False
+    is_retained = False
     """Whether it may be queried later, so that it must not be reused for other work."""
 
     @classmethod
@@ -48,12 +48,12 @@ class Event:
 
     def keep(self) -> Event:
         """Mark it as kept; return it."""
-        self.kept = True
+        self.is_retained = True
         return self
 
     def fail(self, failure: Failure) -> None:
         """Record the failure of its step."""
-        self.failure, self.kept = failure, True
+        self.failure, self.is_retained = failure, True
 
     def query(self) -> bool:
         """Whether everything queued before the event is done."""
@@ -69,7 +69,7 @@ class Event:
     def wait(self) -> None:
         """Wait until everything before it is done; raises the error of its step, once."""
         failure = self.settle()
-        if failure is not None and not failure.told:
+        if failure is not None and not failure.reported:
             raise failure.tell()
 
 
@@ -77,9 +77,9 @@ DONE = Event.of(None).keep()
 """An event that is done."""
 
 
-def is_settled(event: Event) -> bool:
+def is_reported(event: Event) -> bool:
     """Whether an event is done and its failure, if any, has been reported."""
-    return event.done and (event.failure is None or event.failure.told)
+    return event.done and (event.failure is None or event.failure.reported)
 
 
 _Task = tuple[Callable[[], object], Sequence[Event], Event, int]
@@ -132,7 +132,7 @@ class Worker:
             self.latest = event
             return event
         with self._lock:
-            if self.failure is not None and not self.failure.told:
+            if self.failure is not None and not self.failure.reported:
                 raise self.failure.tell()
             self.tasks.append(task)
             self.latest = event
@@ -144,7 +144,7 @@ class Worker:
                 self.thread.start()
         return event
 
-    def make_room(self) -> None:
+    def wait_for_slot(self) -> None:
         """Wait until fewer than `MAX_PENDING` steps are pending."""
         if len(self.tasks) >= MAX_PENDING and self.threaded and not self._is_current_thread():
             self._wait_for(lambda: len(self.tasks) < MAX_PENDING)
@@ -178,8 +178,8 @@ class Worker:
             return
         while not event.done:
             if not self._is_running(event):  # a running step must not wait for its waiters
-                for other in self._first_dependences():
-                    other.settle()  # without the lock: that work may wait for ours
+                for dependence in self._first_dependences():
+                    dependence.settle()  # without the lock: that work may wait for ours
             if self.busy.acquire(timeout=_POLL_SECONDS):
                 try:
                     self._run_first_ready(event)
@@ -203,7 +203,7 @@ class Worker:
             return
         if not self.tasks or self._is_running(event):
             raise RuntimeError(f"a step of {self.name} waits for its own end")
-        if all(other.done for other in self._first_dependences()):
+        if all(dependence.done for dependence in self._first_dependences()):
             self._run_next()
 
     def _run_next(self) -> None:
@@ -258,7 +258,7 @@ class Worker:
         """Drop and return the tasks queued before the failure was reported: they depend on it."""
         self.failure = failure
         dropped = []
-        while self.tasks and (not failure.told or self.tasks[0][3] <= failure.when):
+        while self.tasks and (not failure.reported or self.tasks[0][3] <= failure.when):
             dropped.append(self.tasks.popleft())
             _, _, event, _ = dropped[-1]
             event.failure = failure
@@ -268,7 +268,7 @@ class Worker:
     def synchronize(self) -> None:
         """Wait until everything submitted so far is done; raises a failure, once."""
         failure = self.drain() if self.threaded else self.latest.keep().settle()
-        if failure is not None and not failure.told:
+        if failure is not None and not failure.reported:
             raise failure.tell()
 
     def drain(self) -> Failure | None:
@@ -331,7 +331,7 @@ class Queue:
 
         An inline queue runs it now. Raises the unreported error of an earlier step.
         """
-        self.worker.make_room()
+        self.worker.wait_for_slot()
         event = self.worker.submit(run, waits)
         self.flush(event)
         return event

@@ -21,12 +21,12 @@ class ReadVersions:
     reads: tuple[tuple[Field, Buffer], ...]
     ticks: tuple[int, ...] = ()
     """Empty before its first call."""
-    is_noted: bool = False
+    has_versions: bool = False
 
     def note(self) -> None:
         """Record the current versions. Precondition: the scheduling lock is held."""
         self.ticks = tuple(buffer.tick for _, buffer in self.reads)
-        self.is_noted = True
+        self.has_versions = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class VersionCheck:
         Precondition: the scheduling lock is held, and no newer versions have been loaded.
         """
         first, labels = self.ran.name, self.labels
-        if not self.ran.is_noted:
+        if not self.ran.has_versions:
             raise CdValueError(
                 Diagnostic(
                     "CD0850", f"`{routine}` reads {labels}, which nothing has computed so far",
@@ -68,7 +68,7 @@ class VersionCheck:
 
     def _has_changed(self, field: Field) -> bool:
         """Whether a field has another version now, or will have after a load."""
-        at = next(n for n, (other, _) in enumerate(self.ran.reads) if other is field)
+        at = next(n for n, (read_field, _) in enumerate(self.ran.reads) if read_field is field)
         buffer = self.ran.reads[at][1]
         is_newer = field.host_tick > buffer.tick and settings.current().automatic_host_transfers
         return is_newer or buffer.tick != self.ran.ticks[at]

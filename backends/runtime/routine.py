@@ -15,7 +15,7 @@ from typing import Any
 from ...base import settings
 from ...base.diagnostic import CdError, CdNameError, CdValueError, Diagnostic, Label, nearest
 from ..device_arrays.device_array import DeviceArray, PlacedArray
-from ..interface import Array, HasLanes, RunsAhead
+from ..interface import Array, HasLanes, LaunchesAsync
 from . import hazards
 from .argument_checks import expect_merge, field_of
 from .async_dispatch import launch_path
@@ -88,7 +88,7 @@ class Compiled(BoundFunction):
         self.require_context(context)
         if merge_from is not None:
             self.require_source(merge_from)
-        self.require_kept_inputs(context)  # first: compilation may fail for that very reason
+        self.require_retained_inputs(context)  # first: compilation may fail for that very reason
         self.codes.on(context.device.code)
         with hold_scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
@@ -119,7 +119,7 @@ class Routine:
         lane = context.stream.lane
         self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code
         compiled.require_writable(context)  # all checks precede the allocation of arrays
-        compiled.require_kept_inputs(context)  # also of functions linked before it in a batch
+        compiled.require_retained_inputs(context)  # also of functions linked before it in a batch
         self._version_checks = compiled.again(context)
         self._arrays: dict[int, Array] = {}
         loads, reads, merged = [], [], []
@@ -177,7 +177,7 @@ class Routine:
             self._require_order()
             recorded = RUNTIME.recording(_is_logged()) is not None
             run = self._call(self._arrays) if recorded else self._static_run
-            stream.worker.make_room()
+            stream.worker.wait_for_slot()
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
@@ -287,13 +287,13 @@ class Routine:
         if not stream.threaded:
             return run_path(stream, run, self.context, uses)
         queue_step, code = queue_path(stream, run, self.context, uses), self._code
-        if not isinstance(code, RunsAhead):
+        if not isinstance(code, LaunchesAsync):
             return queue_step
-        start = code.ahead([self._arrays[at] for at in range(len(self._arrays))])
+        start = code.prepare_launch([self._arrays[at] for at in range(len(self._arrays))])
         if start is None:
             return queue_step
-        run_ahead = launch_path(stream, self.name, code, start, self.context, uses)
-        return lambda: run_ahead() or queue_step()
+        launch = launch_path(stream, self.name, code, start, self.context, uses)
+        return lambda: launch() or queue_step()
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in dependence order with all uses of the same arrays."""
@@ -323,7 +323,9 @@ class Routine:
         if recorder is None:
             return self._bind(arrays)
         ordered = [arrays[at] for at in range(len(arrays))]
-        ordered = [array.settled if isinstance(array, DeviceArray) else array for array in ordered]
+        ordered = [
+            array.unsynchronized if isinstance(array, DeviceArray) else array for array in ordered
+        ]
         title = self.name, stream.device.code, stream.name
         run = recorder.step(self.compiled.codes, ordered, title)
         return self._annotate_errors(run) if stream.threaded else run

@@ -86,7 +86,7 @@ class BoundFunction:
             )  # fmt: skip
         source.array(merged[0])
 
-    def require_kept_inputs(self, context: Context) -> None:
+    def require_retained_inputs(self, context: Context) -> None:
         """Raise CdTypeError CD0851 where it reads values that an earlier routine did not keep."""
         for fleeting in self.fleeting:
             producer = context.find_note(fleeting.key)

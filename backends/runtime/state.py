@@ -157,8 +157,8 @@ class Runtime:
         Of one for a device (`cuda:1`), that for all of them. Raises CdBackendError CD0801.
         """
         base = _base_name(name)
-        known = self._backends.get(base) or self._initializing.get(base)
-        return known or self._initializing.setdefault(base, registry.get(base))
+        backend = self._backends.get(base) or self._initializing.get(base)
+        return backend or self._initializing.setdefault(base, registry.get(base))
 
     def load_caller(self, wait: bool = True) -> CallerLibrary | None:
         """Return the library of the fast path, loaded or, unless `wait`, perhaps on its way; None
@@ -207,7 +207,7 @@ class Runtime:
     def stop_recording(self, recorder: Recorder) -> None:
         """Remove a recorder; the one below it, if any, records again."""
         with self.scheduling:
-            self._recorders = tuple(other for other in self._recorders if other is not recorder)
+            self._recorders = tuple(active for active in self._recorders if active is not recorder)
             self.is_recording = bool(self._recorders)
             self._update_observers()
 

@@ -178,11 +178,11 @@ class Tensor(NoInPlaceOperators):
 
         Raises CdValueError CD0844 for a merge buffer, which plain calls do not have.
         """
-        found_field = self._fields.get(field)
+        stored_field = self._fields.get(field)
         if use == "identity":
-            return None if found_field is None else found_field.host.array
-        if found_field is not None:
-            return found_field.shown(writing=use == "write")
+            return None if stored_field is None else stored_field.host.array
+        if stored_field is not None:
+            return stored_field.shown(writing=use == "write")
         raise CdValueError(
             Diagnostic(
                 "CD0844", f"`{self.label}.{field}` is in the merge buffer of a stream, and a plain "

@@ -50,7 +50,7 @@ class MergeQueue(Queue):
         """The finalizer that returns the stream for reuse when the queue is collected."""
         self.merge: MergeContent | None = None
         """The content of the merge buffer, for the next routine that merges."""
-        self.merge_room: Buffer | None = None
+        self.merge_storage: Buffer | None = None
         """Its memory."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
@@ -67,7 +67,7 @@ class MergeQueue(Queue):
 def hold_scheduling(*queues: Queue) -> Iterator[None]:
     """Hold the scheduling lock; after its release inline queues run what was queued."""
     for queue in queues:
-        queue.worker.make_room()
+        queue.worker.wait_for_slot()
     with RUNTIME.scheduling:
         yield
         events = [queue.record() for queue in queues]
@@ -77,11 +77,11 @@ def hold_scheduling(*queues: Queue) -> Iterator[None]:
 
 def merge_copy(queue: MergeQueue, field: Field, source: Buffer, once: bool) -> None:
     """Queue a copy into the merge buffer of a queue, which is enlarged where it is too small."""
-    buffer, model = queue.merge_room, field.host.array
+    buffer, model = queue.merge_storage, field.host.array
     if buffer is None or buffer.array.nbytes < model.nbytes:
         with memory_guard(f"the merge buffer of {queue.name}", model.nbytes):
             memory = queue.empty((model.nbytes,), np.uint8, f"merge buffer of {queue.name}")
-        buffer = queue.merge_room = Buffer("merge buffer", memory, queue.account)
+        buffer = queue.merge_storage = Buffer("merge buffer", memory, queue.account)
     array: Any = view_prefix(buffer.array, model)
     source_array = source.array
     name = f"merge {field.label}"

@@ -37,10 +37,10 @@ def compile_for_tensors(
     """
     parameters = specialization.procedure.parameters
     if isinstance(specialization.typed.returns, Updating):
-        one = specialization.typed.returns.updates[0]
+        new = specialization.typed.returns.updates[0]
         raise CdTypeError(
             Diagnostic(
-                "CD0418", f"`{one.owner}.{one.name}` is assigned, and a linked routine cannot set "
+                "CD0418", f"`{new.owner}.{new.name}` is assigned, and a linked routine cannot set "
                 "attributes of objects", (Label(specialization.procedure.span),),
                 helps=("call the function", "or hold the number in a tensor: `pe.tensor(0.0)`"),
             )
@@ -61,8 +61,8 @@ def default_name(function: str, specialization: Specialization) -> str:
     """Return the default name of a routine: the function's name and the texts of its comments,
     without those of called functions."""
     texts = (
-        one.comment for one in specialization.typed.procedure.body
-        if isinstance(one, Block) and one.span.text.startswith("with")
+        statement.comment for statement in specialization.typed.procedure.body
+        if isinstance(statement, Block) and statement.span.text.startswith("with")
     )  # fmt: skip
     words = (re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") for text in texts)
     comment_text = "_then_".join(dict.fromkeys(filter(None, words)))

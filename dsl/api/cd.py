@@ -136,7 +136,7 @@ class _SlowPath:
         if match is None:
             if self._load_persistent(arguments, len(args), tuple(kwargs)):
                 return self(*args, **kwargs)
-            match = self._made(arguments)
+            match = self._find_match(arguments)
         try:
             result = execute.run(match, arguments)
         except CdShapeError as problem:
@@ -249,7 +249,7 @@ class CdFunction(_TypedCall[P, T]):
         return self.definition.surface
 
     @gc_paused()
-    def _made(self, arguments: dict[str, Any]) -> Match:
+    def _find_match(self, arguments: dict[str, Any]) -> Match:
         """Return the specialization for arguments, compiled if there is none."""
         return self._forms.find(arguments)
 
@@ -294,9 +294,9 @@ class CdFunction(_TypedCall[P, T]):
         """Return surface and scope, with which another `@cd` function inlines this one."""
         return self.surface, self.definition.around.lookup
 
-    def share_state(self, other: CdFunction[P, T]) -> None:
+    def share_state(self, source: CdFunction[P, T]) -> None:
         """Share the state of another function, with all of its specializations."""
-        self.__dict__ = other.__dict__
+        self.__dict__ = source.__dict__
 
     def on(self, backend: str) -> CdFunction[P, T]:
         """Return the same function on another backend; the same object every time."""
@@ -336,7 +336,7 @@ class CdFunction(_TypedCall[P, T]):
         or CD0856 where `inline` is wrong or `t` cannot be recomputed.
         """
         arguments = self._bind(args, kwargs)
-        specialization = self._forms.apart(arguments)
+        specialization = self._forms.for_linking(arguments)
         return ahead_of_time.compile_for_tensors(
             specialization,
             arguments,
@@ -346,7 +346,7 @@ class CdFunction(_TypedCall[P, T]):
 
     def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialization:
         """Return the specialization for arguments, compiled and cached as by a call; no run."""
-        return self.matched(*args, **kwargs)[0].known
+        return self.matched(*args, **kwargs)[0].specialization
 
     @_with_user_errors
     def matched(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Match, dict[str, Any]]:
@@ -357,7 +357,7 @@ class CdFunction(_TypedCall[P, T]):
     def _cached_match(self, arguments: dict[str, Any]) -> Match | None:
         """Return the cached match of a call, None where it may have to be compiled."""
         cache: SpecializationCache | None = self.__dict__.get("_forms")
-        return None if cache is None else cache.known(arguments)
+        return None if cache is None else cache.cached(arguments)
 
     def _load_persistent(
         self, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
@@ -462,18 +462,18 @@ class BoundFunction(_TypedPartial[P, T]):
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments of a call; see `CdFunction.procedure`."""
-        made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
-        return made
+        procedure: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
+        return procedure
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """Return the function compiled for tensors; see `CdFunction.compile`."""
-        made: Compiled = self.__func__.compile(*self.args, *args, **kwargs)
-        return made
+        compiled: Compiled = self.__func__.compile(*self.args, *args, **kwargs)
+        return compiled
 
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
         """Return the match with arguments; see `CdFunction.matched`."""
-        made: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)
-        return made
+        match: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)
+        return match
 
     def on(self, backend: str) -> BoundFunction[P, T]:
         """Return the bound function on another backend."""

@@ -92,9 +92,9 @@ def compare(
                 results.append(call(*copies))
         traces.append(recorded)
     first_difference = None
-    for other in traces[1:]:
+    for compared in traces[1:]:
         first_difference = first_difference or find_difference(
-            traces[0], other, rtol, atol, by_table
+            traces[0], compared, rtol, atol, by_table
         )
     return Comparison(tuple(backends), tuple(traces), tuple(results), first_difference)
 
@@ -103,15 +103,17 @@ def _deepcopy_memo(args: Sequence[Any], backend: str) -> dict[int, Any]:
     """Return the `deepcopy` memo for arguments of a backend: tensors are shared, device arrays are
     copied on the device, or to the host where the backend is on another device."""
     memo: dict[int, Any] = {}
-    for one in _reachable(args, lambda one: isinstance(one, Tensor) or may_be_device_array(one)):
-        device_array = None if isinstance(one, Tensor) else as_placed(one)
-        if isinstance(one, Tensor):
-            memo[id(one)] = one
+    for item in _reachable(
+        args, lambda item: isinstance(item, Tensor) or may_be_device_array(item)
+    ):
+        device_array = None if isinstance(item, Tensor) else as_placed(item)
+        if isinstance(item, Tensor):
+            memo[id(item)] = item
         elif device_array is not None:
             array = as_device_array(device_array)
             require_usable(device_array, False, "argument", array.device)
             is_same_device = backend.partition(":")[0] == array.device.partition(":")[0]
-            memo[id(one)] = array.copy() if is_same_device else array.numpy()
+            memo[id(item)] = array.copy() if is_same_device else array.numpy()
     return memo
 
 
@@ -128,7 +130,9 @@ def _restoring_tensors(
     if isinstance(function, CdFunction | BoundFunction):
         function = function.on(backend)
         match, arguments = function.matched(*given)
-        fields = [owner(arguments).field(name) for owner, name in match.known.writes_fields]
+        fields = [
+            owner(arguments).field(name) for owner, name in match.specialization.writes_fields
+        ]
     else:
         tensors = _tensors([*given, function], getattr(function, "__globals__", None))
         fields = [tensor.field(name) for tensor in tensors for name in tensor.fields]
@@ -159,7 +163,7 @@ def bisect(
 
 def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:
     """Yield the tensors with arrays that are reachable from a value."""
-    return _reachable(value, lambda one: isinstance(one, Tensor), home)
+    return _reachable(value, lambda item: isinstance(item, Tensor), home)
 
 
 def _reachable(
@@ -169,37 +173,37 @@ def _reachable(
     `@cd` functions and of functions of the module with the namespace `home`."""
     todo, seen = [value], dict[int, object]()
     while todo:
-        one = todo.pop()
-        if isinstance(one, _LEAVES) or id(one) in seen:
+        item = todo.pop()
+        if isinstance(item, _LEAVES) or id(item) in seen:
             continue
-        seen[id(one)] = one
-        if is_wanted(one):
-            yield one
+        seen[id(item)] = item
+        if is_wanted(item):
+            yield item
         else:
-            todo += _references(one, home)
+            todo += _references(item, home)
 
 
-def _references(one: object, home: object) -> Iterable[Any]:
+def _references(item: object, home: object) -> Iterable[Any]:
     """Return the objects that a value refers to directly."""
-    match one:
+    match item:
         case Field():
-            return (one.tensor,)
+            return (item.tensor,)
         case list() | tuple() | set() | frozenset():
-            return one
+            return item
         case dict():
-            return one.values()
+            return item.values()
         case ModuleType():
-            return [value for value in vars(one).values() if isinstance(value, Tensor)]
+            return [value for value in vars(item).values() if isinstance(value, Tensor)]
         case BoundFunction() | MethodType():
-            return (one.__self__, one.__func__)
+            return (item.__self__, item.__func__)
         case CdFunction():
-            return _captured(getattr(one, "__wrapped__", None))
+            return _captured(getattr(item, "__wrapped__", None))
         case FunctionType():
-            return _captured(one) if one.__globals__ is home else ()
+            return _captured(item) if item.__globals__ is home else ()
         case _:
-            slots = [name for kind in type(one).__mro__ for name in _slots(kind)]
-            slot_values = [getattr(one, name, None) for name in slots]
-            return (*getattr(one, "__dict__", {}).values(), *slot_values)
+            slots = [name for kind in type(item).__mro__ for name in _slots(kind)]
+            slot_values = [getattr(item, name, None) for name in slots]
+            return (*getattr(item, "__dict__", {}).values(), *slot_values)
 
 
 def _captured(function: object) -> list[Any]:

@@ -103,8 +103,12 @@ def pickle_state(function: Function) -> State:
         "text": _definition_text(source),
         "name": (function.__module__, function.__qualname__, function.__doc__),
         "parameters": [
-            (one.name, int(one.kind), *(() if one.default is one.empty else (one.default,)))
-            for one in function.__signature__.parameters.values()
+            (
+                parameter.name,
+                int(parameter.kind),
+                *(() if parameter.default is parameter.empty else (parameter.default,)),
+            )
+            for parameter in function.__signature__.parameters.values()
         ],
         "names": {name: _pack(value, kind) for name, value in _captured(definition).items()},
         "letters": [
@@ -159,10 +163,10 @@ def _captured(definition: Definition) -> Mapping[str, object]:
         annotation for node in ast.walk(tree) if (annotation := getattr(node, "annotation", None))
     ]
     annotated_names = {
-        one.id
+        child.id
         for annotation in annotations
-        for one in ast.walk(annotation)
-        if isinstance(one, ast.Name)
+        for child in ast.walk(annotation)
+        if isinstance(child, ast.Name)
     }
     names = {*_global_names(code), *annotated_names, *scope.cells}
     scope_without_builtins = function_source.Scope(scope.cells, scope.globals, {})
@@ -217,21 +221,21 @@ def _read_source(state: State) -> function_source.FunctionSource:
     return function_source.FunctionSource(name, tree, place, tuple(text.split("\n")))
 
 
-def _are_equal(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+def _are_equal(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
     """Whether the captured values of two functions are equal."""
-    return one.keys() == other.keys() and all(_is_equal(one[name], other[name]) for name in one)
+    return left.keys() == right.keys() and all(_is_equal(left[name], right[name]) for name in left)
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    if one is other:
+def _is_equal(left: Any, right: Any) -> bool:
+    if left is right:
         return True
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if type(one) is np.ndarray:
-        is_plain = one.dtype == other.dtype and not one.dtype.hasobject
-        has_same_layout = is_plain and (one.shape, one.strides) == (other.shape, other.strides)
-        return has_same_layout and one.tobytes() == other.tobytes()
-    if hasattr(one, "__cd_function__"):
-        return getattr(one, "__dict__", one) is getattr(other, "__dict__", other)
-    description = try_describe(one)
-    return description is not None and description == try_describe(other)
+    if type(left) is np.ndarray:
+        is_plain = left.dtype == right.dtype and not left.dtype.hasobject
+        has_same_layout = is_plain and (left.shape, left.strides) == (right.shape, right.strides)
+        return has_same_layout and left.tobytes() == right.tobytes()
+    if hasattr(left, "__cd_function__"):
+        return getattr(left, "__dict__", left) is getattr(right, "__dict__", right)
+    description = try_describe(left)
+    return description is not None and description == try_describe(right)

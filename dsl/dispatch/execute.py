@@ -64,12 +64,16 @@ def run(match: Match, arguments: Arguments) -> Any:
     timeline = RUNTIME.timeline  # another thread may end the profile at any time
     if timeline is None:
         return _execute(match, arguments)
-    with timeline.here(match.known.procedure.name, "call"):
+    with timeline.here(match.specialization.procedure.name, "call"):
         return _execute(match, arguments)
 
 
 def _execute(match: Match, arguments: Arguments) -> Any:
-    specialization, routine, find = match.known, match.known.routine, match.known.find
+    specialization, routine, find = (
+        match.specialization,
+        match.specialization.routine,
+        match.specialization.find,
+    )
     assert routine is not None, "a form that is called has code"
     inputs = match.given(arguments)
     recorder = RUNTIME.recording(specialization.situation.settings.debug_log_from_routines)
@@ -99,19 +103,19 @@ def _execute(match: Match, arguments: Arguments) -> Any:
     return build_result(specialization.typed.returns, results, arguments, find)
 
 
-def _convert_only(known: Specialization, given: Sequence[Any]) -> list[Any]:
+def _convert_only(specialization: Specialization, given: Sequence[Any]) -> list[Any]:
     """Return the arrays of a call whose key implies that they need no preparation."""
     arrays = list(given)
-    for at, (value, dtype) in enumerate(zip(given, known.scalars, strict=True)):
+    for at, (value, dtype) in enumerate(zip(given, specialization.scalars, strict=True)):
         if type(value) in _PASSED_UNCHANGED:
             continue
         if type(value) is list or dtype is not None:
             arrays[at] = np.asarray(value, dtype)
             continue
-        path = known.typed.passed[at]
+        path = specialization.typed.passed[at]
         arrays[at] = as_array(value, str(path))
-        if known.procedure.parameters[at].written:
-            _refuse_copy(value, arrays[at], path, known.procedure.span)
+        if specialization.procedure.parameters[at].written:
+            _refuse_copy(value, arrays[at], path, specialization.procedure.span)
     return arrays
 
 
@@ -119,10 +123,10 @@ def _is_direct(
     match: Match, given: Sequence[Any], arrays: Sequence[Any], arguments: Arguments
 ) -> bool:
     """Whether all arrays were passed on unchanged, and the key or a guard covers each of them."""
-    known = match.known
-    watched = {watch.path for watch in known.watched}
+    specialization = match.specialization
+    watched = {watch.path for watch in specialization.watched}
     for path, array, value, dtype in zip(
-        known.typed.passed, arrays, given, known.scalars, strict=True
+        specialization.typed.passed, arrays, given, specialization.scalars, strict=True
     ):
         owner = path.owner or path
         if owner not in watched and not owner.is_table and not _is_covered_by_key(owner, arguments):
@@ -148,14 +152,14 @@ def _is_covered_by_key(path: Path, arguments: Arguments) -> bool:
 
 
 def prepare_arguments(
-    known: Specialization, given: Sequence[Any], arguments: Arguments
+    specialization: Specialization, given: Sequence[Any], arguments: Arguments
 ) -> tuple[list[Any], list[Callable[[], None]]]:
     """Return the arrays for the code, and the write-backs to call after the run."""
     arrays: list[Any] = []
     after: list[Callable[[], None]] = []
-    span, parameters = known.procedure.span, known.procedure.parameters
-    backend = known.situation.backend
-    for value, path, parameter in zip(given, known.typed.passed, parameters, strict=True):
+    span, parameters = specialization.procedure.span, specialization.procedure.parameters
+    backend = specialization.situation.backend
+    for value, path, parameter in zip(given, specialization.typed.passed, parameters, strict=True):
         if isinstance(value, PlacedArray):
             try:
                 arrays.append(require_usable(value, parameter.written, str(path), backend))
@@ -169,7 +173,7 @@ def prepare_arguments(
             continue
         owner = path.owner
         if owner is not None and parameter.written:
-            _refuse_constant(known.find(owner)(arguments), span)
+            _refuse_constant(specialization.find(owner)(arguments), span)
         try:
             array = as_array(value, str(path))
             ready, write_back = prepare(array, parameter.written, str(path))
@@ -208,32 +212,36 @@ def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
     )  # fmt: skip
 
 
-def _resolve_overlaps(arrays: list[Any], given: Sequence[Any], known: Specialization) -> None:
+def _resolve_overlaps(
+    arrays: list[Any], given: Sequence[Any], specialization: Specialization
+) -> None:
     """Copy read arrays that overlap the written one, where NumPy does the same.
 
     The original arguments are compared, since packed copies no longer overlap. Raises CdValueError
     CD0708 where the result would depend on the order of element writes.
     """
-    parameters = known.procedure.parameters
+    parameters = specialization.procedure.parameters
     if not any(parameter.written for parameter in parameters):
         return
     pairs = zip(given, map(overlap_proxy_of, arrays), strict=True)
-    for pair in overlaps([one if isinstance(one, np.ndarray) else other for one, other in pairs]):
-        one, two = pair.first, pair.second
-        written = parameters[one].written, parameters[two].written
+    for pair in overlaps(
+        [first if isinstance(first, np.ndarray) else proxy for first, proxy in pairs]
+    ):
+        first, second = pair.first, pair.second
+        written = parameters[first].written, parameters[second].written
         if not any(written):
             continue
-        copied = two if written[0] else one
+        copied = second if written[0] else first
         is_here = isinstance(arrays[copied], np.ndarray)
-        if is_here and not all(written) and _writes_last(known.procedure):
+        if is_here and not all(written) and _writes_last(specialization.procedure):
             arrays[copied] = copy_with_strides(arrays[copied], parameters[copied].node.strides)
             continue
-        names = [str(known.typed.passed[n]) for n in (one, two)]
+        names = [str(specialization.typed.passed[n]) for n in (first, second)]
         raise CdValueError(
             Diagnostic(
                 "CD0708",
                 f"arguments `{names[0]}` and `{names[1]}` share memory, and one is written",
-                (Label(known.procedure.span),),
+                (Label(specialization.procedure.span),),
                 helps=(f"pass a copy: `{names[1]}.copy()`",),
             )
         )
@@ -292,9 +300,9 @@ def build_result(
             result = build_result(item, results, arguments, find)
             evaluate = partial(build_result, results=results, arguments=arguments, find=find)
             updates_now = [
-                (find(one.owner)(arguments), one.name, evaluate(one.value))
-                for one in updates
-                if one.given is None or evaluate(one.given)
+                (find(update.owner)(arguments), update.name, evaluate(update.value))
+                for update in updates
+                if update.given is None or evaluate(update.given)
             ]
             for owner, name, value in updates_now:  # all values are computed before any is set
                 setattr(owner, name, value)
@@ -315,14 +323,14 @@ def slice_view(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, A
     def at(number: int | Result) -> int:
         return int(results[number.number]) if isinstance(number, Result) else number
 
-    parts = [[at(one) for one in axis] for axis in view.axes]
+    parts = [[at(entry) for entry in axis] for axis in view.axes]
     if isinstance(array, DeviceArray):
         steps = array.strides or c_strides(array.shape)
         pairs = list(zip(parts, steps, strict=True))
-        kept_axes = [(one[2], one[1] * stride) for one, stride in pairs if len(one) > 1]
-        shape, strides = zip(*(kept_axes[n] for n in view.order), strict=True)
-        return array.make_view(sum(one[0] * stride for one, stride in pairs), shape, strides)
-    part = array[tuple(one[0] if len(one) == 1 else _slice(*one) for one in parts)]
+        sliced_axes = [(entry[2], entry[1] * stride) for entry, stride in pairs if len(entry) > 1]
+        shape, strides = zip(*(sliced_axes[n] for n in view.order), strict=True)
+        return array.make_view(sum(entry[0] * stride for entry, stride in pairs), shape, strides)
+    part = array[tuple(entry[0] if len(entry) == 1 else _slice(*entry) for entry in parts)]
     part = part if not view.order else part.transpose(view.order)
     part.flags.writeable = part.flags.writeable and view.writable
     return part

@@ -68,10 +68,12 @@ def write_entry(
         )
     except (NotPortable, CdError):
         return
-    same_settings = match.known.situation.settings == current and settings.current() is current
+    same_settings = (
+        match.specialization.situation.settings == current and settings.current() is current
+    )
     if data is None or not keys_of_call or not same_settings:  # `use` may have changed them
         return
-    key = keys_of_call[-1 if match.known.typed.constant else 0]
+    key = keys_of_call[-1 if match.specialization.typed.constant else 0]
     existing = storing.cache.get(key)
     older = [] if existing is None else existing.metadata["ways"]
     storing.cache.put(key, Entry({"ways": [data, *older[: _MAX_VARIANTS - 1]]}, "", b""))
@@ -82,7 +84,7 @@ def _is_key_sufficient(
 ) -> bool:
     """Whether the key of an entry covers all that the checks of arguments do not, and the checks
     compare the arguments that are constants of the code."""
-    constant = match.known.typed.constant
+    constant = match.specialization.typed.constant
     steps = (
         [step for step in recipe.steps if step.source[0] == ValueSource.ARGUMENT] if recipe else []
     )
@@ -102,7 +104,7 @@ def entry_data(
 ) -> persistent_cache.EntryData | None:
     """Return the data of an entry, None for unsupported code; raises Unknown where a value has no
     description."""
-    specialization = match.known
+    specialization = match.specialization
     typed = specialization.typed
     routine = specialization.routine
     code = None if routine is None else capabilities.direct_calls(routine.code)
@@ -114,7 +116,7 @@ def entry_data(
     inlined = [persistent_cache.inlined_function(typed.owners[prefix]) for prefix in prefixes[1:]]
     read = list(_captured_reads(typed, prefixes, scopes))
     reads, alike = (
-        [one for one, _ in read],
+        [item for item, _ in read],
         persistent_cache.identity_classes([value for _, value in read]),
     )
     attributes = list(_attributes(typed))
@@ -129,8 +131,8 @@ def entry_data(
     sources = stored_errors.function_sources(definition, inlined)
     encode = partial(stored_errors.encode_span, sources=sources, others=other_sources)
     faults = [
-        [one.code, one.kind, one.message, list(one.helps), encode(span)]
-        for one, span in call.faults
+        [item.code, item.kind, item.message, list(item.helps), encode(span)]
+        for item, span in call.faults
     ]
     return {
         "code": saved,
@@ -250,7 +252,7 @@ def _encode_source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
         case (ValueSource.ARGUMENT, name):
             return [ValueSource.ARGUMENT, name]
         case (ValueSource.NAME, scope, name):
-            at = next((n for n, one in enumerate(scopes) if one is scope), None)
+            at = next((n for n, candidate in enumerate(scopes) if candidate is scope), None)
             if at is None:
                 raise NotPortable
             return [ValueSource.NAME, at, name]

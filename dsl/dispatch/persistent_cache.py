@@ -172,7 +172,9 @@ def entry_keys(fingerprint: str, backend: StoresCode, arguments: Arguments) -> S
 def _keys(fingerprint: str, backend: StoresCode, arguments: Arguments) -> Iterator[str]:
     environment = [*_versions(), settings.deciding(), backend.name, *backend.code_inputs()]
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
-    identities = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
+    identities = [
+        min(n for n, candidate in enumerate(arrays) if candidate is array) for array in arrays
+    ]
     for static in (False, True):
         described_arguments = [
             (name, describe_argument(value, static)) for name, value in arguments.items()
@@ -209,12 +211,14 @@ def describe_argument(value: Any, static: bool) -> list[Any]:
 # -- contents of an entry -----------------------------------------------------------------------
 
 
-def _inlined_scopes(data: EntryData, own: Scope) -> tuple[list[InlinedFunction], list[Scope]]:
+def _inlined_scopes(
+    data: EntryData, function_scope: Scope
+) -> tuple[list[InlinedFunction], list[Scope]]:
     """Return the inlined functions, and the enclosing scopes, that of the function first.
 
     Raises Unknown where the paths no longer lead to functions.
     """
-    inlined, scopes = [], [own]
+    inlined, scopes = [], [function_scope]
     for place in data["owners"]:
         inlined.append(inlined_function(current_value(scopes, *place)))
         scopes.append(enclosing_scope(inlined[-1]))
@@ -230,9 +234,9 @@ def inlined_function(value: Any) -> InlinedFunction:
     return value
 
 
-def enclosing_scope(one: InlinedFunction) -> Scope:
+def enclosing_scope(function: InlinedFunction) -> Scope:
     """Return the enclosing scope of an inlined function."""
-    return one.scope if isinstance(one, Definition) else scope_of(one)
+    return function.scope if isinstance(function, Definition) else scope_of(function)
 
 
 def current_value(scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str]) -> Any:

@@ -37,7 +37,7 @@ def raise_error(call: DirectCall, definition: Definition, status: int, *fault: i
 
 def encode_span(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> EncodedSpan:
     """Return a span as stored in an entry; sources not in `sources` are appended to `others`."""
-    at = next((n for n, one in enumerate(sources) if one == span.source), None)
+    at = next((n for n, source in enumerate(sources) if source == span.source), None)
     if at is None:
         record = [span.source.name, span.source.first_line, span.source.text]
         if record not in others:
@@ -52,11 +52,13 @@ def function_sources(definition: Definition, inlined: Sequence[InlinedFunction])
     return [definition.text.source, *map(_source_of, inlined)]
 
 
-def _source_of(one: InlinedFunction) -> Source:
+def _source_of(function: InlinedFunction) -> Source:
     """Return the source of a function, that of NOWHERE where it was edited since."""
     try:
         return (
-            one.text if isinstance(one, Definition) else function_source.read_source(one)
+            function.text
+            if isinstance(function, Definition)
+            else function_source.read_source(function)
         ).source
     except CdError:
         return NOWHERE.source

@@ -71,7 +71,7 @@ class _AliasState:
             return self
         others = self.without_nodes({node})
         aliases = set(bases) | {b for a, b in others.pairs if a in bases}
-        pairs = frozenset((node, other) for other in aliases)
+        pairs = frozenset((node, alias) for alias in aliases)
         return _AliasState(others.pairs | pairs | {(b, a) for a, b in pairs}, others.stale)
 
 
@@ -108,9 +108,9 @@ class _AliasAnalysis:
         match statement:
             case For() | While():
                 return self.transfer_loop(statement, state)
-            case Branch(_, then, other, span):
+            case Branch(_, then, orelse, span):
                 self.check_reads(state, direct_reads(statement), span)
-                return self.run_body(then, state).join(self.run_body(other, state))
+                return self.run_body(then, state).join(self.run_body(orelse, state))
             case Block(_, inner):
                 return self.run_body(inner, state)
             case Permute(nodes, sources):
@@ -167,7 +167,9 @@ def _has_iteration(loop: For | While) -> bool:
 def _count_accesses(body: tuple[Statement, ...]) -> Counter[Node]:
     """Return how many statements access each node."""
     return Counter(
-        node for one in statements(body) for node in {*direct_reads(one), *direct_writes(one)}
+        node
+        for statement in statements(body)
+        for node in {*direct_reads(statement), *direct_writes(statement)}
     )
 
 
@@ -178,12 +180,12 @@ def _stale_read_error(
 
     `read_is_copy`: the node read is the one that was bound to the other's array.
     """
-    one, other = f"`{read.label}`", f"`{written.label}`"
+    reader, writer = f"`{read.label}`", f"`{written.label}`"
     name, source = (read.label, written.label) if read_is_copy else (written.label, read.label)
-    if one == other:
-        one, other = f"the array that {one} was", f"the one that {one} is now"
-        one, other = (other, one) if read_is_copy else (one, other)
-    text = f"{other} and {one} are one array on some paths through the function, two on others"
+    if reader == writer:
+        reader, writer = f"the array that {reader} was", f"the one that {reader} is now"
+        reader, writer = (writer, reader) if read_is_copy else (reader, writer)
+    text = f"{writer} and {reader} are one array on some paths through the function, two on others"
     helps = [f"copy where one name gets the other's array: `{name} = {source}.copy()`"]
     notes = []
     if written.shape != read.shape:
@@ -205,9 +207,9 @@ def _stale_read_error(
         write_span,
         replace(
             read_label,
-            text=f"{read_label.text} {one}" if read_label.text else f"then {one} is read",
+            text=f"{read_label.text} {reader}" if read_label.text else f"then {reader} is read",
         ),
-        label=f"{other} is written in place",
+        label=f"{writer} is written in place",
         notes=tuple(notes),
         helps=tuple(helps),
     )
@@ -235,9 +237,9 @@ def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
     return [name for name, value in names.items() if wanted & _storage_nodes(value)]
 
 
-def holding(frame: Frame, one: object) -> Iterator[tuple[Frame, str]]:
+def holding(frame: Frame, identity: object) -> Iterator[tuple[Frame, str]]:
     """Yield the names bound to a list, or to a group that contains it, in all reachable frames."""
-    return _find_names(frame, lambda part: isinstance(part, Group) and part.one == one)
+    return _find_names(frame, lambda part: isinstance(part, Group) and part.identity == identity)
 
 
 def looking_at(frame: Frame, node: Node) -> Iterator[tuple[Frame, str]]:
@@ -267,7 +269,7 @@ def _find_names(frame: Frame, test: Callable[[Value], bool]) -> Iterator[tuple[F
             current.closure,
             None if current.caller is None else current.caller[0],
         )
-        frames += [other for other in linked if other is not None]
+        frames += [linked_frame for linked_frame in linked if linked_frame is not None]
 
 
 def _nested_values(value: Value) -> Iterator[Value]:

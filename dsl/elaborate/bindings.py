@@ -45,7 +45,7 @@ def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
     elif isinstance(value, Scalar) and not _needs_no_storage(frame, value):
         frame.names[name] = _store_scalar(frame, name, value, span)
     elif isinstance(value, Array | Group | Masked):
-        frame.names[name] = settled(frame.ctx, value, name, span)
+        frame.names[name] = materialized(frame.ctx, value, name, span)
     else:
         frame.names[name] = value
 
@@ -139,11 +139,11 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
 def _copy_for_aliases(frame: Frame, name: str, slot: Array, span: Span) -> None:
     """Copy the slot's present contents for other names that alias it, before it is written."""
     assert slot.place is not None
-    for other in seeing(frame.names, {slot.place.node}):
-        if other == name or other in frame.slots:
+    for alias in seeing(frame.names, {slot.place.node}):
+        if alias == name or alias in frame.slots:
             continue
-        frame.names[other] = _copied_from(
-            frame.ctx, frame.names[other], slot.place.node, other, span
+        frame.names[alias] = _copied_from(
+            frame.ctx, frame.names[alias], slot.place.node, alias, span
         )
 
 
@@ -172,7 +172,7 @@ def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
         ctx.store(target, cast(body, target.kind.dtype), span)
 
 
-def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
+def materialized(ctx: Context, value: Value, label: str, span: Span) -> Value:
     """Return the value with array expressions stored in new arrays; views stay views."""
     match value:
         case Array():
@@ -193,7 +193,7 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
 def _store_item(ctx: Context, value: Value, label: str, span: Span) -> Value:
     """Return an item of a group, stored: a number that reads memory is read now."""
     if not isinstance(value, Scalar) or ctx.pointwise or isinstance(value.expr, Position | Const):
-        return settled(ctx, value, label, span)
+        return materialized(ctx, value, label, span)
     return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
 
 
@@ -214,7 +214,7 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
         case Array() if value.base is not None and _is_in_slot(frame, value):
             return held(ctx, value, label, span)
         case _:
-            return settled(ctx, value, label, span)
+            return materialized(ctx, value, label, span)
 
 
 def _is_in_slot(frame: Frame, value: Array) -> bool:

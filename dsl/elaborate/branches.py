@@ -19,7 +19,7 @@ from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
 from ..values.memory_order import alike, binds
-from ..values.range_analysis import Known
+from ..values.range_analysis import Assumptions
 from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
@@ -52,8 +52,8 @@ def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
 def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
     """Return the `if` with the statements after it moved into the sides that fall through."""
     then = statement.then if _ends_in_return(statement.then) else (*statement.then, *rest)
-    other = statement.other if _ends_in_return(statement.other) else (*statement.other, *rest)
-    return replace(statement, then=then, other=other)
+    orelse = statement.other if _ends_in_return(statement.other) else (*statement.other, *rest)
+    return replace(statement, then=then, other=orelse)
 
 
 def branch(frame: Frame, statement: s.If, run: Run) -> None:
@@ -66,13 +66,16 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     if ctx.pointwise:
         _select_branch(frame, statement, test.expr, run)
         return
-    entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
+    entry, variables, assumptions = dict(frame.names), dict(frame.variables), ctx.assumptions
     problems = Problems(frame)
-    with _collect_side(ctx, known.assuming(test.expr)) as then, problems.kept():
+    with _collect_side(ctx, assumptions.assuming(test.expr)) as then, problems.collecting():
         run(frame, statement.then)
     first, first_variables = frame.names, frame.variables
     frame.names, frame.variables = dict(entry), dict(variables)
-    with _collect_side(ctx, known.assuming(negate(test.expr))) as other, problems.kept():
+    with (
+        _collect_side(ctx, assumptions.assuming(negate(test.expr))) as orelse,
+        problems.collecting(),
+    ):
         run(frame, statement.other)
     second = frame.names
     problems.tell()
@@ -83,18 +86,18 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     else:
         outer, ctx.deciding = ctx.deciding, given_in(ctx, test.expr)
         try:
-            frame.names = _merge_names(frame, _Side(first, then), _Side(second, other), statement)
+            frame.names = _merge_names(frame, _Side(first, then), _Side(second, orelse), statement)
         finally:
             ctx.deciding = outer
-    ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
+    ctx.emit(Branch(test.expr, tuple(then), tuple(orelse), statement.span))
 
 
 @contextmanager
-def _collect_side(ctx: Context, known: Known) -> Iterator[list[Statement]]:
+def _collect_side(ctx: Context, assumptions: Assumptions) -> Iterator[list[Statement]]:
     """Collect the statements of one side of a branch, which may not execute."""
     ctx.control, ctx.unsure = ctx.control + 1, ctx.unsure + 1
     try:
-        with ctx.block() as out, ctx.knowing(known):
+        with ctx.block() as out, ctx.knowing(assumptions):
             yield out
     finally:
         ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
@@ -144,7 +147,7 @@ def _binding(frame: Frame, names: Mapping[str, Value], name: str) -> Value | Non
 def _assignment_spans(name: str, statement: s.If) -> tuple[Span, Span]:
     """Return where each side of a branch last assigns a name: the branch itself where none does."""
     first, second = (
-        next((one.span for one in reversed(side) if _assigns(one, name)), statement.span)
+        next((inner.span for inner in reversed(side) if _assigns(inner, name)), statement.span)
         for side in (statement.then, statement.other)
     )
     return first, second
@@ -203,7 +206,7 @@ def _merge_binding(
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
         return replace(array, listed=max(a.listed, b.listed))
-    groups = isinstance(a, Group) and isinstance(b, Group) and a.made is b.made
+    groups = isinstance(a, Group) and isinstance(b, Group) and a.named_tuple is b.named_tuple
     if groups and isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(
             x if same_binding(x, y) else

@@ -43,7 +43,7 @@ from .expressions import evaluate, evaluated
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
 from .operators import as_python, now
-from .scope import LIBRARY, RESULT, Frame, own_names
+from .scope import LIBRARY, RESULT, Frame, function_locals
 from .statements import run
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def call(frame: Frame, e: s.Call) -> Value:
             return _call_value(frame, function, (value,), {}, e)
     values = evaluated(frame, e.args)
     count = len(values)
-    for one in e.keywords:
+    for keyword in e.keywords:
         values.append(
-            after(frame.ctx, values, functools.partial(evaluate, frame, one.value), e.span)
+            after(frame.ctx, values, functools.partial(evaluate, frame, keyword.value), e.span)
         )
-    names = (one.name or "" for one in e.keywords)
+    names = (keyword.name or "" for keyword in e.keywords)
     keywords = dict(zip(names, values[count:], strict=True))
     return _call_value(frame, function, tuple(values[:count]), keywords, e)
 
@@ -357,7 +357,7 @@ def inline(
     CdTypeError CD0429 where arguments do not fit, CD0430 for recursion.
     """
     ctx = frame.ctx
-    if any(function is known for known in ctx.active) or len(ctx.stack) >= _MAX_CALL_DEPTH:
+    if any(function is active for active in ctx.active) or len(ctx.stack) >= _MAX_CALL_DEPTH:
         raise error(
             "CD0430",
             CdTypeError,
@@ -369,7 +369,7 @@ def inline(
     if parent is None and not isinstance(owner, str):  # the library's names do not change
         lookup = frame.inputs.noting(key, lookup)
     inner = Frame(
-        ctx, frame.inputs, function, {}, own_names(function, parent, lookup), lookup,
+        ctx, frame.inputs, function, {}, function_locals(function, parent, lookup), lookup,
         frame.hooks, key, parent=parent, caller=(frame, span),
         parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip
@@ -442,13 +442,13 @@ def bind_arguments(
         raise error("CD0429", CdTypeError, f"`{function.name}` is called with {extra}", span)
     if frame.ctx.pointwise:
         return names
-    return {name: settled_argument(frame, name, value, span) for name, value in names.items()}
+    return {name: stored_argument(frame, name, value, span) for name, value in names.items()}
 
 
-def settled_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
+def stored_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
     """Return an argument stored, so that references in the body do not compute it again."""
     if isinstance(value, Array):
-        return bindings.settled(frame.ctx, value, name, span)
+        return bindings.materialized(frame.ctx, value, name, span)
     return bindings.frozen(frame, value, name, span)
 
 

@@ -34,17 +34,20 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
 
     CdTypeError CD0431 or CD0437 where it can be neither.
     """
-    source = iteration_space.rounds_of(frame, e.iterable, e.target)
-    if isinstance(source, iteration_space.Rounds) and source.listed:
+    source = iteration_space.iteration_space_of(frame, e.iterable, e.target)
+    if isinstance(source, iteration_space.IterationSpace) and source.listed:
         source = list(iteration_space.static_items(frame, source))
-    if isinstance(source, iteration_space.Rounds) and iteration_space.round_count(source) is None:
+    if (
+        isinstance(source, iteration_space.IterationSpace)
+        and iteration_space.constant_trip_count(source) is None
+    ):
         count = len(frame.ctx.locals)
         with suppress(CdError):
             return _array_or_refuse(frame, e, source)  # one specialization for all sizes
         del frame.ctx.locals[count:]
     items = _items_to_unroll(frame, source)
     if items is None:
-        assert isinstance(source, iteration_space.Rounds), "what is known now has few items"
+        assert isinstance(source, iteration_space.IterationSpace), "what is known now has few items"
         return _array_or_refuse(frame, e, source)
     scope = replace(frame, names={}, locals=frozenset(), parent=frame.closure or frame)
     outer, outer_closure, frame.closure = dict(frame.names), frame.closure, scope
@@ -60,7 +63,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     finally:
         frame.names = outer | object_attributes.states(frame, frame.names)
         frame.closure = outer_closure
-    if not isinstance(source, iteration_space.Rounds):
+    if not isinstance(source, iteration_space.IterationSpace):
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)
     return _array_or_refuse(frame, e, source)
@@ -80,23 +83,25 @@ def _unroll_item(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] |
             return []
     if isinstance(e.element, s.Starred):
         return elements(frame, evaluate(frame, e.element.value), e.span)
-    return [bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span)]
+    return [bindings.materialized(frame.ctx, evaluate(frame, e.element), "item", e.span)]
 
 
 def _items_to_unroll(
-    frame: Frame, source: iteration_space.Rounds | list[Value]
+    frame: Frame, source: iteration_space.IterationSpace | list[Value]
 ) -> list[Value] | None:
     """Return the items of a comprehension, None where they are too many to unroll, or unknown."""
-    if not isinstance(source, iteration_space.Rounds):
+    if not isinstance(source, iteration_space.IterationSpace):
         return source
     frame.ctx.require_static(source.hi - source.lo)
-    count = iteration_space.round_count(source)
+    count = iteration_space.constant_trip_count(source)
     if count is None or count > _MAX_UNROLLED:
         return None
     return list(iteration_space.static_items(frame, source))
 
 
-def _array_or_refuse(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) -> Value:
+def _array_or_refuse(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace
+) -> Value:
     """Return a comprehension as an array. CdTypeError CD0437 where it cannot be one."""
     ctx = frame.ctx
     try:
@@ -114,7 +119,9 @@ def _array_or_refuse(frame: Frame, e: s.Comprehension, source: iteration_space.R
     return array
 
 
-def _as_array(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) -> Value | None:
+def _as_array(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace
+) -> Value | None:
     """Return a comprehension as one array over its iterations, masked where it has tests.
 
     None where its element is no number, or needs other statements than checks.
@@ -125,7 +132,7 @@ def _as_array(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) 
     tests: list[Expr] = []
     with ExitStack() as scopes:
         checks = scopes.enter_context(ctx.block())
-        scopes.enter_context(ctx.knowing(ctx.known.with_bounds(symbol, lo, hi - 1)))
+        scopes.enter_context(ctx.knowing(ctx.assumptions.with_bounds(symbol, lo, hi - 1)))
         ctx.domain, ctx.of_items = (Range(symbol, lo, hi),), True
         try:
             control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
@@ -135,10 +142,10 @@ def _as_array(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) 
             item = evaluate(frame, e.element)
         finally:
             frame.names, ctx.domain, ctx.of_items = outer, outer_domain, False
-    if not is_number(item) or not all(isinstance(one, Check) for one in checks):
+    if not is_number(item) or not all(isinstance(check, Check) for check in checks):
         return None
     ctx.out += checks
-    element, size = as_scalar(item, e.span), ctx.known.maximum(hi - lo, const(0))
+    element, size = as_scalar(item, e.span), ctx.assumptions.maximum(hi - lo, const(0))
     axis = ctx.symbol(source.name)
     subscript = var(axis) + lo if source.step > 0 else hi - 1 - var(axis)
 
@@ -158,9 +165,9 @@ def _as_array(frame: Frame, e: s.Comprehension, source: iteration_space.Rounds) 
     return Masked(items, mask)
 
 
-def _too_many_items(e: s.Comprehension, source: iteration_space.Rounds) -> CdError:
+def _too_many_items(e: s.Comprehension, source: iteration_space.IterationSpace) -> CdError:
     """Return CdTypeError CD0437 for a comprehension with too many items to unroll."""
-    count = iteration_space.round_count(source)
+    count = iteration_space.constant_trip_count(source)
     count_text = "how many only the run knows" if count is None else f"{count}"
     return error(
         "CD0437", CdTypeError,

@@ -18,7 +18,13 @@ from .bindings import NeedPeel, bind, is_number
 from .branches import branch
 from .early_exit import leaves, straightened
 from .expressions import elements, tested
-from .iteration_space import Rounds, first_round, round_count, rounds_of, static_items
+from .iteration_space import (
+    IterationSpace,
+    constant_trip_count,
+    first_iteration,
+    iteration_space_of,
+    static_items,
+)
 from .loop_carried import carried, open_reserved, read_after, restore, snapshot
 from .scope import RESULT, Frame, Run, rebound_names
 
@@ -41,9 +47,9 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
             "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
         )
-    source = rounds_of(frame, statement.iterable, statement.target)
+    source = iteration_space_of(frame, statement.iterable, statement.target)
     open_reserved(frame, statement)
-    if not isinstance(source, Rounds):
+    if not isinstance(source, IterationSpace):
         _unroll(frame, statement, source, run)
         return
     for remaining in range(_MAX_PEELED, -1, -1):
@@ -60,17 +66,21 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
             source = _peel_first(frame, statement, source, need, run)
 
 
-def _peel_first(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run: Run) -> Rounds:
+def _peel_first(
+    frame: Frame, statement: s.For, source: IterationSpace, need: NeedPeel, run: Run
+) -> IterationSpace:
     """Peel the first iteration: elaborate it before the loop; return the remaining iterations.
 
     A name that it binds to an array is an array in all of them.
     """
     frame.ctx.require_static_parameters(source.hi - source.lo)
     later_count = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
-    has_iteration = source.lo.constant is not None and frame.ctx.known.nonnegative(later_count)
+    has_iteration = source.lo.constant is not None and frame.ctx.assumptions.nonnegative(
+        later_count
+    )
     if not has_iteration or leaves(statement.body):
         raise need.problem from None
-    item, rest = first_round(frame, source)
+    item, rest = first_iteration(frame, source)
     outer, frame.unrolling = frame.unrolling, True
     try:
         _bind_unrolled(frame, statement.target, item, statement.span)
@@ -82,9 +92,9 @@ def _peel_first(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, 
     return rest
 
 
-def _loop_or_unroll(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
+def _loop_or_unroll(frame: Frame, statement: s.For, source: IterationSpace, run: Run) -> None:
     """Emit a loop, or unroll it where its counter has to be static."""
-    state, count = snapshot(frame), round_count(source)
+    state, count = snapshot(frame), constant_trip_count(source)
     if source.listed:
         try:
             _emit_loop(frame, statement, source, run)
@@ -124,7 +134,7 @@ def _cannot_unroll(statement: s.For, count: int | None) -> CdError:
     )  # fmt: skip
 
 
-def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
+def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run) -> None:
     """Emit a loop."""
     ctx = frame.ctx
     symbol = ctx.symbol(source.name)
@@ -133,9 +143,9 @@ def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
     ctx.unrollable[symbol] = statement
     final = last_value(source.lo, source.hi, source.step)
     first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
-    known = ctx.known.with_bounds(symbol, first, last)
+    assumptions = ctx.assumptions.with_bounds(symbol, first, last)
     if ((last - first).constant or 0) >= 0:  # a loop without iterations gives no facts
-        known = known.with_facts(last - first)
+        assumptions = assumptions.with_facts(last - first)
     header = s.For(statement.target, statement.iterable, (), statement.span)
     targets = tuple(rebound_names((header,)))
     is_nested = frame.in_loop
@@ -144,7 +154,7 @@ def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
     exit_values: dict[str, Scalar] = {}
 
     def body(inner: tuple[s.Statement, ...]) -> None:
-        with ctx.knowing(known):
+        with ctx.knowing(assumptions):
             ctx.loop_symbols.add(symbol)
             try:
                 bind_target(frame, statement.target, source.item(symbol), statement.span)
@@ -161,7 +171,7 @@ def _emit_loop(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
             finally:
                 ctx.loop_symbols.discard(symbol)
 
-    runs = ctx.known.nonnegative(last - first)
+    runs = ctx.assumptions.nonnegative(last - first)
     target_names, symbols = frozenset(targets), frozenset({symbol})
     out = carried(frame, statement, statement.body, target_names, body, symbols, runs=runs)
     for name, exit_value in exit_values.items():
@@ -311,7 +321,7 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
             test = tested(frame, statement.test)
         expr = as_scalar(test, statement.test.span).expr
         tests[:], preludes[:] = [expr], [prelude]
-        with ctx.knowing(ctx.known.assuming(expr)):
+        with ctx.knowing(ctx.assumptions.assuming(expr)):
             run(frame, inner)
 
     whole = (s.Evaluate(statement.test, statement.test.span), *statement.body)

@@ -51,11 +51,13 @@ def naming(frame: Frame) -> Iterator[None]:
     fresh = dict(called(frame, serial))
     body = tuple(ctx.out[begin:])
     if not _is_library(frame):
-        known = {*fresh, *_bound_arrays(frame)}
-        fresh |= {node: name for node, name in _library_results(body, serial) if node not in known}
+        named_nodes = {*fresh, *_bound_arrays(frame)}
+        fresh |= {
+            node: name for node, name in _library_results(body, serial) if node not in named_nodes
+        }
     if fresh:
         names = {node.id: name for node, name in fresh.items()}
-        ctx.out[begin:] = map_statements(body, lambda one: (_with_names(one, names),))
+        ctx.out[begin:] = map_statements(body, lambda statement: (_with_names(statement, names),))
 
 
 def _library_results(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
@@ -63,18 +65,18 @@ def _library_results(body: tuple[Statement, ...], serial: int) -> Iterator[tuple
     that contains the function's: `linspace_step`, numbered where there are several."""
     nested = statements(body)
     read = {
-        node for one in nested
-        if not isinstance(one, Assign) or (one.call is None and not _is_in_library(one))
-        for node in direct_reads(one) if node.id > serial
+        node for inner in nested
+        if not isinstance(inner, Assign) or (inner.call is None and not _is_in_library(inner))
+        for node in direct_reads(inner) if node.id > serial
     }  # fmt: skip
     if not read:
         return
     calls: dict[int, re.Match[str] | None] = {}
     definitions: list[tuple[str, list[Node]]] = []
-    for one in nested:
-        defined = [node for node in direct_writes(one) if node.id > serial]
-        if defined and isinstance(one, Assign):
-            span = one.call or one.span
+    for inner in nested:
+        defined = [node for node in direct_writes(inner) if node.id > serial]
+        if defined and isinstance(inner, Assign):
+            span = inner.call or inner.span
             if id(span) not in calls:  # copies of an inlined statement share one
                 calls[id(span)] = _CALL.fullmatch(span.text)
             call = calls[id(span)]
@@ -91,9 +93,9 @@ def _library_results(body: tuple[Statement, ...], serial: int) -> Iterator[tuple
     yield from names.items()
 
 
-def _is_in_library(one: Assign) -> bool:
+def _is_in_library(assignment: Assign) -> bool:
     """Whether an assignment stands in a library function."""
-    return one.span.source.name == LIBRARY
+    return assignment.span.source.name == LIBRARY
 
 
 def _bound_arrays(frame: Frame) -> set[Node]:
@@ -112,11 +114,11 @@ def called(frame: Frame, serial: int = -1) -> Names:
     frames = [frame]
     while (caller := frames[-1].caller) is not None:
         frames.append(caller[0])
-    frames = [one for one in frames if not _is_library(one)]
+    frames = [open_frame for open_frame in frames if not _is_library(open_frame)]
     inputs = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
     names: dict[Node, str] = {}
-    for one in reversed(frames):
-        labelled, named = _frame_names(one, serial)
+    for open_frame in reversed(frames):
+        labelled, named = _frame_names(open_frame, serial)
         names |= {node: node.label for node in labelled if node not in names}
         for node, name in named.items():
             if node in names or node in inputs and not _is_taken(frames[-1], node.label):

@@ -23,16 +23,19 @@ _JUMPS = s.Break | s.Continue
 
 def leaves(body: Body) -> bool:
     """Whether statements leave their iteration or loop, jumps of inner loops not counted."""
-    return any(isinstance(one, _JUMPS) or any(map(leaves, nested_blocks(one))) for one in body)
+    return any(
+        isinstance(statement, _JUMPS) or any(map(leaves, nested_blocks(statement)))
+        for statement in body
+    )
 
 
 def returns_inside(body: Body) -> bool:
     """Whether statements, inner loops included, contain a `return`."""
     return any(
-        isinstance(one, s.Return)
-        or any(map(returns_inside, nested_blocks(one)))
-        or isinstance(one, s.For | s.While) and returns_inside(one.body)
-        for one in body
+        isinstance(statement, s.Return)
+        or any(map(returns_inside, nested_blocks(statement)))
+        or isinstance(statement, s.For | s.While) and returns_inside(statement.body)
+        for statement in body
     )  # fmt: skip
 
 
@@ -49,8 +52,8 @@ def straightened(body: Body, flag: str) -> Body:
                 return before
             case s.Break(span):
                 return (*before, s.Assign((s.Name(flag, span),), s.Literal(True, span), span))
-            case s.If(_, then, other) if leaves((statement,)):
-                sides = (straightened((*side, *rest), flag) for side in (then, other))
+            case s.If(_, then, orelse) if leaves((statement,)):
+                sides = (straightened((*side, *rest), flag) for side in (then, orelse))
                 return (*before, replace(statement, then=next(sides), other=next(sides)))
             case s.Comment(_, inner) if leaves((statement,)):
                 return (*before, replace(statement, body=straightened((*inner, *rest), flag)))
@@ -67,8 +70,8 @@ def with_exits(body: Body) -> Body:
             case s.For(_, _, inner, span) | s.While(_, inner, span) if returns_inside(inner):
                 exit_test = s.If(s.Name(EXIT, span), (s.Break(span),), (), span)
                 out += [replace(statement, body=with_exits(inner)), exit_test]
-            case s.If(_, then, other):
-                out.append(replace(statement, then=with_exits(then), other=with_exits(other)))
+            case s.If(_, then, orelse):
+                out.append(replace(statement, then=with_exits(then), other=with_exits(orelse)))
             case s.Comment(_, inner):
                 out.append(replace(statement, body=with_exits(inner)))
             case _:

@@ -34,25 +34,27 @@ def _message_template(
     text, values = "", list[Expr]()
     for n, message in enumerate(messages):
         text += (", " if several else " ") if n else ""
-        for piece in message.pieces if isinstance(message, s.Format) else ((message, ""),):
-            if isinstance(piece, str):
-                text += _escape_braces(piece)
+        for part in message.parts if isinstance(message, s.Format) else ((message, ""),):
+            if isinstance(part, str):
+                text += _escape_braces(part)
                 continue
-            value = evaluate_any(frame, piece[0])
+            value = evaluate_any(frame, part[0])
             if isinstance(value, Array) and not value.rank:
                 value = Scalar(value.body, value.kind)
             if isinstance(value, Static):
-                quoted = several and isinstance(value.value, str) and not piece[1]
+                quoted = several and isinstance(value.value, str) and not part[1]
                 text += _escape_braces(
-                    repr(value.value) if quoted else _format_value(value.value, piece)
+                    repr(value.value) if quoted else _format_value(value.value, part)
                 )
             elif isinstance(value, Scalar):
-                _format_value(value.kind.dtype.numpy.type(0).item(), piece)
-                text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
+                _format_value(value.kind.dtype.numpy.type(0).item(), part)
+                text += f"{{{len(values)}:{part[1]}}}" if part[1] else f"{{{len(values)}}}"
                 values.append(cast(value.expr, value.kind.dtype.compute))
             else:
-                known = _tuple_text(value)
-                text += _escape_braces(f"`{piece[0].span.text}`" if known is None else known)
+                tuple_text = _tuple_text(value)
+                text += _escape_braces(
+                    f"`{part[0].span.text}`" if tuple_text is None else tuple_text
+                )
     return f"({text})" if several else text, tuple(values)
 
 
@@ -65,12 +67,12 @@ def _tuple_text(value: Value) -> str | None:
     return None if None in numbers or len(numbers) < len(sizes) else str(numbers)
 
 
-def _format_value(value: object, piece: tuple[s.Expr, str]) -> str:
+def _format_value(value: object, part: tuple[s.Expr, str]) -> str:
     """Return a value formatted by a format specification. CD0407 where it is wrong."""
     try:
-        return format(value, piece[1])
+        return format(value, part[1])
     except (TypeError, ValueError) as problem:
-        raise error("CD0407", class_of(problem), str(problem), piece[0].span) from None
+        raise error("CD0407", class_of(problem), str(problem), part[0].span) from None
 
 
 def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
@@ -186,27 +188,27 @@ def _print(frame: Frame, call: s.Call, span: Span) -> None:
     for keyword in call.keywords:
         name = _print_option(keyword)
         options[name] = _option_text(frame, keyword)
-    pieces: list[str | Expr] = []
+    parts: list[str | Expr] = []
     formats: list[str | None] = []
     types: list[DType] = []
     for n, arg in enumerate(call.args):
         if n:
-            pieces.append(options["sep"])
-        for part in arg.pieces if isinstance(arg, s.Format) else (arg,):
+            parts.append(options["sep"])
+        for part in arg.parts if isinstance(arg, s.Format) else (arg,):
             inner = part[0] if isinstance(part, tuple) else part
             if isinstance(inner, str):
-                pieces.append(inner)
+                parts.append(inner)
                 continue
             spec = part[1] if isinstance(part, tuple) else None
             printed = _print_operand(frame, inner, spec)
             if isinstance(printed, str):
-                pieces.append(printed)
+                parts.append(printed)
                 continue
-            pieces.append(cast(printed.expr, printed.kind.dtype.compute))
+            parts.append(cast(printed.expr, printed.kind.dtype.compute))
             formats.append(spec)
             types.append(printed.kind.dtype)
     specs = tuple(formats)
-    frame.ctx.emit(Print(tuple(pieces), span, specs, options["end"], dtypes=tuple(types)))
+    frame.ctx.emit(Print(tuple(parts), span, specs, options["end"], dtypes=tuple(types)))
 
 
 def _print_option(keyword: s.Keyword) -> str:
@@ -234,8 +236,8 @@ def _print_operand(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
     match value:
         case Static(inner):
             return str(inner) if spec is None else _format_value(inner, (e, spec))
-        case Group() if (known := _tuple_text(value)) is not None:
-            return known
+        case Group() if (text := _tuple_text(value)) is not None:
+            return text
         case Scalar(_, kind):
             _format_value(kind.dtype.numpy.type(0).item(), (e, spec or ""))
             return value

@@ -6,7 +6,7 @@ static value. Termination: each restart adds to a finite set of static parameter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,43 +24,30 @@ from ...base.diagnostic import (  # fmt: skip
 )
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
-from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import (
     Affine,
     Symbol,
-    const,
-    multiply,
-    recombine_quotients,
-    substitute,
-    var,
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
 from ..source import surface as s
 from ..source.function_source import MISSING
-from ..values.arrays import describe
 from ..values.attribution import standing_in
 from ..values.builder import Context, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
-from ..values.types import WEAK_INT, Kind
 from ..values.values import (  # fmt: skip
     OF_FUNCTIONS,
     Array,
-    Group,
-    Handle,
-    Opaque,
     Path,
-    Scalar,
-    Static,
-    Unset,
     Value,
 )
 from . import object_attributes
-from .aliasing import check_sharing, viewed_repeatedly
+from .aliasing import check_sharing
 from .calls import apply, call, library_call, run_function
 from .captures.inputs import Inputs, Spec, is_static
 from .comprehensions import comprehend
 from .debug_names import called
 from .merging import check_merges
+from .returns import describe_return, require_assigned_paths
 from .scope import (
     LIBRARY,
     Frame,
@@ -69,23 +56,10 @@ from .scope import (
     names_in,
     plain_names,
     rebound_names,
-    sources,
 )
 from .storage import stored
 from .typed import (
-    Argument,
-    Constant,
-    Many,
-    New,
-    Number,
-    Part,
-    Result,
-    Return,
-    Sliced,
-    Strided,
     Typed,
-    Update,
-    Updating,
 )
 
 if TYPE_CHECKING:
@@ -200,14 +174,14 @@ def _elaborate(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
-    returns = _returned(frame, result, results)
+    returns = describe_return(frame, result, results)
     unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
         unallocated, ctx.locals, results, ctx.sizes,
         [parameter.node for parameter in ctx.parameters.values()],
     )  # fmt: skip
     written = set(writes(body))
-    _require_assigned_paths(frame, written, fixed)
+    require_assigned_paths(frame, written, fixed)
     _refuse_captured_writes(inputs, body, function)
     visible = (*results, *inputs.nodes.values())
     check_sharing(ctx.bindings, body, visible, function.span)
@@ -298,8 +272,8 @@ def _refuse_captured_writes(
     for path, node in inputs.nodes.items():
         if node not in written or not path.captured or _is_owned(path):
             continue  # a step by name is a tensor's field or an object's attribute
-        write_spans = [one.span for one in statements(body) if node in writes((one,))
-                  and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
+        write_spans = [inner.span for inner in statements(body) if node in writes((inner,))
+                  and hasattr(inner, "span") and inner.span.source.name != LIBRARY]  # fmt: skip
         raise error(
             "CD0207",
             CdNameError,
@@ -351,250 +325,3 @@ def _is_size(frame: Frame, name: s.Name) -> bool:
     """Whether a name in an annotation is a size variable: it is bound to no integer."""
     captured = frame.lookup(name.id)
     return name.id not in frame.names and (captured is MISSING or not isinstance(captured, int))
-
-
-def _returned(frame: Frame, result: Value, results: list[Node]) -> Return:
-    """Return how the caller gets the result, and the attributes that are set after the run."""
-    ctx, inputs = frame.ctx, frame.inputs
-    repeated = viewed_repeatedly((result, *map(frame.names.get, inputs.assigned)))
-    ctx.shared = repeated.intersection(ctx.locals) - ctx.exchanged
-    returns = _return_form(ctx, inputs, result, results, frame.function)
-    return _with_updates(frame, returns, results) if inputs.assigned else returns
-
-
-def _return_form(
-    ctx: Context, inputs: Inputs, value: Value, results: list[Node], function: s.Function
-) -> Return:
-    """Return how the caller gets a value back; new arrays are appended to `results`."""
-    match value:
-        case Static(inner):
-            return Constant(inner)
-        case Group(items, kind, _, made):
-            parts = tuple(_return_form(ctx, inputs, item, results, function) for item in items)
-            return Many(parts, kind, made)
-        case Scalar(expr, kind):
-            node = expr.node if isinstance(expr, Read) and not expr.index else None
-            if node is None or node not in ctx.locals or node in results:
-                node = ctx.variable("result", value, function.span)
-            results.append(node)
-            return New(len(results) - 1, None, kind)
-        case Array():
-            return _array_return(ctx, inputs, value, results, function)
-        case Handle(_, path) | Opaque(_, path):
-            return Argument(path, None)
-        case Unset(_, span):
-            raise error(
-                "CD0434", CdTypeError, f"`{function.name}` returns a value on some paths only",
-                span,
-                helps=("add a `return` at the end, or an `else:` that returns",),
-            )  # fmt: skip
-        case _:
-            raise error(
-                "CD0434", CdTypeError, f"{describe(value)} cannot be returned", function.span
-            )
-
-
-def _require_assigned_paths(
-    frame: Frame, written: Collection[Node], fixed: frozenset[Path]
-) -> None:
-    """Restart elaboration (NeedState) where attributes read as inputs are written here, too."""
-    inputs = frame.inputs
-    paths = object_attributes.to_be_given(frame) - fixed
-    writing = bool(inputs.assigned) or any(node in written for node in inputs.nodes.values())
-    properties = writing and inputs.properties and not inputs.inlines_properties
-    if paths or properties:
-        raise NeedState(paths, properties)
-
-
-def _with_updates(frame: Frame, item: Return, results: list[Node]) -> Return:
-    """Return the result description with the attributes that are set after the run."""
-    object_attributes.compare_owners(frame)
-    ctx, inputs, function = frame.ctx, frame.inputs, frame.function
-    updates: list[Update] = []
-    for key, one in inputs.assigned.items():
-        match frame.names.get(key):
-            case None:
-                continue  # every run that assigns it ends with an error
-            case Unset() as unset:
-                raise error(
-                    "CD0202", CdNameError, f"`{key}` {unset.reason}", one.span,
-                    helps=unset.helps or (f"set it on every path: `{key} = ...`",),
-                )  # fmt: skip
-            case Scalar(Position()) as number:
-                node = ctx.variable(key, number, one.span)
-                value: Value = Scalar(Read(node, ()), number.kind)
-            case value:
-                _require_unaliased(frame, key, value, one.span)
-        condition = None
-        if not object_attributes.is_certain(frame, key):
-            flag = frame.names[key + object_attributes.SET]
-            condition = _return_form(ctx, inputs, flag, results, function)
-        new_value = _return_form(ctx, inputs, value, results, function)
-        updates.append(Update(one.owner.path, one.name, new_value, condition))
-    return Updating(item, tuple(updates))
-
-
-def _require_unaliased(frame: Frame, key: str, value: Value, span: Span) -> None:
-    """Refuse (CD0208) to set an attribute to a copy of an array where Python would alias it with
-    one that the caller sees: another attribute, or an input."""
-    if not isinstance(value, Array) or value.base is None:
-        return
-    inputs, node = frame.inputs, value.base.node
-    visible = [(one, str(path)) for path, one in inputs.nodes.items()]
-    visible += [
-        (other.base.node, name)
-        for name, other in object_attributes.states(frame, frame.names).items()
-        if isinstance(other, Array) and other.base is not None
-    ]
-    bases = sources(frame, node)
-    if node not in frame.ctx.exchanged:  # else it is handed out as a copy
-        bases -= {node}
-    initial = inputs.nodes.get(inputs.assigned[key].path)
-    shared = [name for one, name in visible if one in bases and name != key and one is not initial]
-    if shared:
-        raise error(
-            "CD0208", CdTypeError, f"`{key}` and `{shared[0]}` are one array in Python, on some "
-            "paths, and two here", span,
-            helps=(f"copy where it gets the other's array: `{key} = {shared[0]}.copy()`",),
-        )  # fmt: skip
-
-
-def _array_return(
-    ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
-) -> Return:
-    read = value.view
-    if value.listed and not _is_whole_input(inputs, value):
-        ctx.require_static(value.shape[0])  # short sequences are unrolled
-        raise error(
-            "CD0434", CdTypeError, "a list that is made of a list or of so many items cannot be "
-            "returned", function.span, helps=("return an array of them: `np.array([...])`",),
-        )  # fmt: skip
-    if value.part is not None and value.aliased is not None:
-        name, numbers = value.part
-        owner = Array(value.axes, value.shape, numbers, Kind(numbers.dtype), sealed=value.sealed)
-        return Part(_array_return(ctx, inputs, owner, results, function), name)
-    if read is None:
-        value = ctx.materialize(value, "result", function.span)
-        read = value.view
-        assert read is not None
-    node = read.node
-    path = next((path for path, known in inputs.nodes.items() if known == node), None)
-    is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
-    if path is not None and value.rank and not value.listed:
-        is_whole = is_whole and value.given is not None  # NumPy's `x[:]` is another object
-    sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
-    view = _stride_view(value, read) if sized and not is_whole else None
-    if view is None and not is_whole:
-        return _part_return(ctx, inputs, value, results, function)
-    if path is not None and (node in ctx.exchanged or path.is_field):
-        # which of the exchanged arrays it is depends on the run, and a tensor never gives its
-        # array away: return a copy of the contents
-        return _array_return(ctx, inputs, replace(value, copied=True), results, function)
-    if path is not None:
-        return Argument(path, view)
-    if node not in results:
-        results.append(node)
-    return New(results.index(node), view, None)
-
-
-def _part_return(
-    ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
-) -> Return:
-    """Return a part of a node with run-time bounds: a view by slices, or a copy of a local part.
-
-    CdTypeError CD0435 where slices do not express a view that the caller could tell from a copy.
-    """
-    read = value.view
-    assert read is not None, "it is a part of a node"
-    node = read.node
-    path = next((path for path, known in inputs.nodes.items() if known == node), None)
-    plain = path is not None and node not in ctx.exchanged and not path.is_field
-    shared = node in ctx.shared
-    if (plain or shared) and value.rank and (axes := _find_slices(value, read)) is not None:
-        slices = _slice_view(ctx, value, axes, results, function)
-        if path is not None:
-            return Argument(path, slices)
-        results.extend((node,) if node not in results else ())
-        return New(results.index(node), slices, None)
-    sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
-    if not sized and (node not in ctx.locals and (plain or path is None) or shared and value.rank):
-        raise error(
-            "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
-            function.span, label=f"it is {describe(value)}",
-            helps=("return a copy: `.copy()`",),
-        )  # fmt: skip
-    return _array_return(ctx, inputs, replace(value, copied=True), results, function)
-
-
-def _is_whole_input(inputs: Inputs, value: Array) -> bool:
-    """Whether a value is a whole argument, not a part of one."""
-    read = value.view
-    if read is None or read.node not in inputs.nodes.values():
-        return False
-    return read.index == tuple(map(var, value.axes)) and value.shape == read.node.shape
-
-
-Slices = tuple[tuple[Affine, Affine, Symbol | None], ...]
-
-
-def _find_slices(value: Array, read: Read) -> Slices | None:
-    """Return the start, step and view axis for each axis of a node; the view axis is None for a
-    single position. The result is None where slices cannot express the view."""
-    axes: list[tuple[Affine, Affine, Symbol | None]] = []
-    unmatched = set(value.axes)
-    for index in read.index:
-        if not isinstance(index, Affine):
-            return None
-        inside = index.symbols() & set(value.axes)
-        if not inside:
-            axes.append((index, const(0), None))
-            continue
-        axis = min(inside, key=value.axes.index)
-        start = substitute(index, {axis: const(0)})
-        step = substitute(index, {axis: const(1)}) - start
-        linear = recombine_quotients(start + multiply(var(axis), step) - index).constant == 0
-        if len(inside) > 1 or axis not in unmatched or not linear or axis in start.symbols():
-            return None
-        unmatched.remove(axis)
-        axes.append((start, step, axis))
-    return None if unmatched else tuple(axes)
-
-
-def _slice_view(
-    ctx: Context, value: Array, axes: Slices, results: list[Node], function: s.Function
-) -> Sliced:
-    """Return a view by slices; their run-time bounds are appended to the results."""
-
-    def number(at: Affine) -> Number:
-        if at.constant is not None:
-            return at.constant
-        node = ctx.variable("result", Scalar(Position(at), WEAK_INT), function.span)
-        results.append(node)
-        return Result(len(results) - 1)
-
-    sizes = dict(zip(value.axes, value.shape, strict=True))
-    axis_order = [axis for _, _, axis in axes if axis is not None]
-    return Sliced(
-        tuple(
-            (number(start),) if axis is None else (number(start), number(step), number(sizes[axis]))
-            for start, step, axis in axes
-        ),
-        tuple(axis_order.index(axis) for axis in value.axes),
-        not value.read_only,
-    )
-
-
-def _stride_view(value: Array, read: Read) -> Strided | None:
-    """Return a view as offset and strides in elements; None where it is no strided view."""
-    flat = const(0)
-    for index, stride in zip(read.index, read.node.element_strides, strict=True):
-        assert isinstance(index, Affine) and stride.constant is not None
-        flat = flat + index * stride.constant
-    flat = recombine_quotients(flat)
-    if not flat.symbols() <= set(value.axes) or len(flat.terms) > len(flat.symbols()):
-        return None
-    if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):
-        return None
-    shape = tuple(extent.constant or 0 for extent in value.shape)
-    strides = tuple(flat.coefficient(axis) for axis in value.axes)
-    return Strided(flat.offset, shape, strides, not value.read_only)

@@ -89,8 +89,8 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Unary():
             return _evaluate_unary(frame, e)
         case s.Binary(op, left, right):
-            one, other = evaluated(frame, (left, right))
-            return binary(frame, op, one, other, e.span)
+            lhs, rhs = evaluated(frame, (left, right))
+            return binary(frame, op, lhs, rhs, e.span)
         case s.Compare():
             return _evaluate_compare(frame, e)
         case s.Logical():
@@ -194,21 +194,21 @@ def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int) -> Value:
     """Return the conjunction of a comparison chain from one operand on (short circuit)."""
     next_at, earlier = at + 1, [left]
     right = after(frame.ctx, earlier, partial(evaluate, frame, e.operands[next_at]), e.span)
-    one = compare_values(frame, e.ops[at], earlier[0], right, e.span)
-    if len(e.ops) > 1 and isinstance(one, Array) and one.rank:
+    comparison = compare_values(frame, e.ops[at], earlier[0], right, e.span)
+    if len(e.ops) > 1 and isinstance(comparison, Array) and comparison.rank:
         raise error(
             "CD0409", CdTypeError, "a chained comparison of whole arrays has no one truth", e.span,
             helps=("write `(a < b) & (b < c)`",),
         )  # fmt: skip
     if next_at == len(e.ops):
-        return one
-    first = truth.test_of(frame, one, e.span)
+        return comparison
+    first = truth.test_of(frame, comparison, e.span)
     if isinstance(first, Static):
         return _compare_chain(frame, e, right, next_at) if first.value else first
     test, rest = under(
         frame.ctx, first.expr, lambda: _compare_chain(frame, e, right, next_at), e.span
     )
-    kind = truth.kind_of_bools(one, rest)
+    kind = truth.kind_of_bools(comparison, rest)
     return truth.both(Scalar(test, kind), truth.test_of(frame, rest, e.span), False, kind)
 
 
@@ -242,7 +242,7 @@ def _evaluate_logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], 
     if truth.is_bool(first) and truth.is_bool(second):
         return truth.both(left_test, right_test, stop, truth.kind_of_bools(first, second))
     sides = (first, second) if stop else (second, first)
-    return select.one_of(frame.ctx, test, *sides, e.span)
+    return select.select_value(frame.ctx, test, *sides, e.span)
 
 
 def _evaluate_conditional(frame: Frame, e: s.Conditional) -> Value:
@@ -261,7 +261,7 @@ def _evaluate_conditional(frame: Frame, e: s.Conditional) -> Value:
     decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
     decided, no = under(frame.ctx, decided, lambda: side(False), e.no.span, holds=False)
     truth.require_alike(frame.ctx, truth.given_in(frame.ctx, test.expr), yes, no)
-    return select.one_of(frame.ctx, decided, yes, no, e.span)
+    return select.select_value(frame.ctx, decided, yes, no, e.span)
 
 
 def _evaluate_subscript(frame: Frame, e: s.Subscript) -> Value:
@@ -333,7 +333,7 @@ def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Val
         at = value_of(evaluate(frame, e.items[0]))
     if not isinstance(at, Scalar) or at.kind.dtype.kind not in "iu":
         return None
-    if isinstance(at.expr, Position) and not frame.ctx.known.nonnegative(at.expr.index):
+    if isinstance(at.expr, Position) and not frame.ctx.assumptions.nonnegative(at.expr.index):
         frame.ctx.prefer_static(at.expr.index)
         frame.ctx.require_unrolled((at.expr.index,))  # negative positions count from the end
     read = items_table(frame.ctx, elements(frame, base, e.span), e.span)
@@ -419,8 +419,8 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             array = frame.inputs.field(frame.ctx, value, "value", span)
             return attribute(frame, array, name, span)
         case Opaque(inner, path):
-            if (known := object_attributes.current(frame, value, name, span)) is not None:
-                return known
+            if (result := object_attributes.current(frame, value, name, span)) is not None:
+                return result
             if (getter := object_attributes.property_of(frame, value, name, span)) is not None:
                 return frame.hooks.apply(frame, getter, (value,), span)
             member = _getattr(inner, name, span)
@@ -441,9 +441,9 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Array() if name == "merge":
             return merge_of(frame, value, span)
         case Array() | Scalar() | Masked() | Static():
-            known = attributes.attribute(Site(frame.ctx, span), value, name)
-            if known is not None:
-                return known
+            result = attributes.attribute(Site(frame.ctx, span), value, name)
+            if result is not None:
+                return result
             if table.method(name) is not None:
                 return Bound(value, name)
         case Group():
@@ -512,19 +512,19 @@ def _attribute_helps(owner: object, name: str, span: Span) -> tuple[str, ...]:
 
 def _format_text(frame: Frame, e: s.Format) -> str:
     out = ""
-    for piece in e.pieces:
-        if isinstance(piece, str):
-            out += piece
+    for part in e.parts:
+        if isinstance(part, str):
+            out += part
             continue
-        value = as_python(evaluate(frame, piece[0]))
+        value = as_python(evaluate(frame, part[0]))
         if value is None:
             raise error(
                 "CD0415",
                 CdTypeError,
                 "an f-string can show only values known when compiling here",
-                piece[0].span,
+                part[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
         frame.inputs.steady &= is_immutable(value.value)  # others may print an address
-        out += str(now(format, (value.value, piece[1]), piece[0].span).value)
+        out += str(now(format, (value.value, part[1]), part[0].span).value)
     return out

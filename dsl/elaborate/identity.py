@@ -37,11 +37,11 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     elif isinstance(left, Array) and isinstance(right, Array) and (left.given or right.given):
         same = False
         if left.given is not None and right.given is not None:
-            (one, path), (other, other_path) = left.given, right.given
-            same = one == other
-            frame.inputs.compare_paths(path, other_path)
+            (left_value, path), (right_value, right_path) = left.given, right.given
+            same = left_value == right_value
+            frame.inputs.compare_paths(path, right_path)
     elif isinstance(left, Group) and isinstance(right, Group):
-        same = frame.inputs.compare_groups(left.one, right.one)
+        same = frame.inputs.compare_groups(left.identity, right.identity)
     else:
         if _are_like_numbers(left, right):
             raise _equal_numbers_error(span)
@@ -91,13 +91,13 @@ def members(left: Value, right: Value) -> tuple[object, object] | None:
     """
     if not all(isinstance(value, Static | Opaque) for value in (left, right)):
         return None
-    one, other = (value.value for value in (left, right) if isinstance(value, Static | Opaque))
-    if not any(isinstance(value, enum.Enum) for value in (one, other)):
+    first, second = (value.value for value in (left, right) if isinstance(value, Static | Opaque))
+    if not any(isinstance(value, enum.Enum) for value in (first, second)):
         return None
     overloaded = any(
-        isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (one, other)
+        isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (first, second)
     )
-    return None if overloaded else (one, other)
+    return None if overloaded else (first, second)
 
 
 def flags(op: str, *values: Value) -> tuple[object, ...] | None:
@@ -122,8 +122,8 @@ def _refuse_possible_copies(frame: Frame, left: Array, right: Array, span: Span)
     if len(set(nodes)) < 2:
         return
     slots = {x.base.node for x in frame.slots.values() if isinstance(x, Array) and x.base}
-    one, other = (sources(frame, node) for node in nodes)
-    if not (one.isdisjoint(other) and slots.isdisjoint(nodes)):
+    left_sources, right_sources = (sources(frame, node) for node in nodes)
+    if not (left_sources.isdisjoint(right_sources) and slots.isdisjoint(nodes)):
         raise error(
             "CD0208", CdTypeError,
             "these are one array on some paths through the function, two on others", span,

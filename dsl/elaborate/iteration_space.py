@@ -27,9 +27,9 @@ from ..numpy.primitives.views import subscript
 from ..source import surface as s
 from ..values.arrays import as_array, describe
 from ..values.builder import compare, error
-from ..values.constant_tables import items_table, known_item
+from ..values.constant_tables import items_table, static_item
 from ..values.positions import RANGE_OF_LETTERS, index_of, steady, step_of
-from ..values.range_analysis import Known
+from ..values.range_analysis import Assumptions
 from ..values.types import WEAK_INT
 from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value, replace_symbols
 from .bindings import is_number
@@ -39,7 +39,7 @@ from .scope import Frame
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class IterationSpace:
     """The iterations of a loop: its counter's range and step, and the target's value in each."""
 
     name: str
@@ -65,13 +65,13 @@ _ITERTOOLS: dict[type, str] = {
 """The help text for an iterable of `itertools`, by its type."""
 
 
-def round_count(source: Rounds) -> int | None:
+def constant_trip_count(source: IterationSpace) -> int | None:
     """Return the number of iterations, None where it is dynamic."""
     lo, hi = source.lo.constant, source.hi.constant
     return None if lo is None or hi is None else len(range(lo, hi, source.step))
 
 
-def counted(source: Rounds) -> Rounds:
+def counted(source: IterationSpace) -> IterationSpace:
     """Return the iterations of a range with another step, normalized: from zero, with step one."""
     step, low = source.step, source.lo
     gap = source.hi - low if step > 0 else low - source.hi
@@ -80,10 +80,10 @@ def counted(source: Rounds) -> Rounds:
         return Scalar(Position(low + var(symbol) * step), WEAK_INT)
 
     count = floordiv(gap - 1, const(abs(step))) + 1
-    return Rounds(source.name, const(0), count, 1, item)
+    return IterationSpace(source.name, const(0), count, 1, item)
 
 
-def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
+def static_items(frame: Frame, source: IterationSpace) -> Iterator[Value]:
     """Yield the target's value in each iteration of a static range."""
     lo, hi = source.lo.constant, source.hi.constant
     assert lo is not None and hi is not None
@@ -92,7 +92,7 @@ def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
         yield _substitute_counter(frame, source.item(symbol), symbol, n)
 
 
-def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
+def first_iteration(frame: Frame, source: IterationSpace) -> tuple[Value, IterationSpace]:
     """Return the target's value in the first iteration, and the other iterations.
 
     Precondition: the counter starts at a static number.
@@ -114,7 +114,7 @@ def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> V
         case Scalar(expr, kind):
             new_expr = replace_symbols(expr, values)
             if isinstance(new_expr, Read):
-                return known_item(frame.ctx, new_expr.node, new_expr.index) or Scalar(
+                return static_item(frame.ctx, new_expr.node, new_expr.index) or Scalar(
                     new_expr, kind
                 )
             position = new_expr.index.constant if isinstance(new_expr, Position) else None
@@ -127,7 +127,9 @@ def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> V
             return value
 
 
-def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[Value]:
+def iteration_space_of(
+    frame: Frame, iterable: s.Expr, target: s.Expr
+) -> IterationSpace | list[Value]:
     """Return the iteration space of an iterable: iterations of a loop, or items to unroll over.
 
     CdTypeError CD0406 where it cannot be iterated.
@@ -150,7 +152,7 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
         value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):
         indices = value.value
-        return Rounds(
+        return IterationSpace(
             name, const(indices.start), const(indices.stop), indices.step, frame.ctx.scalar_index
         )
     if isinstance(value, Array) and value.rank:
@@ -169,16 +171,16 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
             helps=(_masked_help(iterable, name),),
         )  # fmt: skip
-    if type(known := getattr(value, "value", None)).__module__ == "itertools":
+    if type(inner := getattr(value, "value", None)).__module__ == "itertools":
         raise error(
             "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
-            helps=(_ITERTOOLS.get(type(known), "write its items as a loop: `for i in range(n):`"),),
+            helps=(_ITERTOOLS.get(type(inner), "write its items as a loop: `for i in range(n):`"),),
         )  # fmt: skip
     items = elements(frame, value, iterable.span)
     read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)
     if read is None:
         return items
-    return Rounds(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
+    return IterationSpace(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
 
 
 def _masked_help(iterable: s.Expr, name: str) -> str:
@@ -211,19 +213,19 @@ def _without_keywords(function: Value, call: s.Call) -> s.Call:
     return replace(call, keywords=()) if function == Static(zip) and has_defaults else call
 
 
-def _over_axis(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
+def _over_axis(frame: Frame, array: Array, name: str, span: Span) -> IterationSpace:
     """Return the iterations over the first axis of an array."""
 
     def item(symbol: Symbol) -> Value:
-        known = frame.ctx.known.with_bounds(symbol, const(0), array.shape[0] - 1)
-        with frame.ctx.knowing(known):
+        assumptions = frame.ctx.assumptions.with_bounds(symbol, const(0), array.shape[0] - 1)
+        with frame.ctx.knowing(assumptions):
             at = frame.ctx.scalar_index(symbol)
             return value_of(subscript(frame.ctx, array, [at], span, "the array"))
 
-    return Rounds(name, const(0), array.shape[0], 1, item)
+    return IterationSpace(name, const(0), array.shape[0], 1, item)
 
 
-def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
+def _range(frame: Frame, call: s.Call, name: str) -> IterationSpace:
     """Return the iterations of a call of `range`; normalized where its step is dynamic."""
     ctx = frame.ctx
     if not 1 <= len(call.args) <= 3:
@@ -238,37 +240,37 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
         ends.append(invariant_end)
     lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     if len(call.args) < 3:
-        return Rounds(name, lo, hi, 1, ctx.scalar_index)
+        return IterationSpace(name, lo, hi, 1, ctx.scalar_index)
     step = step_of(ctx, value_of(evaluate(frame, call.args[2])), "a range", call.args[2].span)
     if step.constant is not None:
-        return Rounds(name, lo, hi, step.constant, ctx.scalar_index)
+        return IterationSpace(name, lo, hi, step.constant, ctx.scalar_index)
 
     def item(symbol: Symbol) -> Value:
         return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
 
-    count = _trip_count(ctx.known, lo, hi, ctx.known.maximum(step, const(1)))
-    if not ctx.known.nonnegative(step - 1):
+    count = _trip_count(ctx.assumptions, lo, hi, ctx.assumptions.maximum(step, const(1)))
+    if not ctx.assumptions.nonnegative(step - 1):
         fault = Fault("CD0461", "CdOverflowError", "the step of a range is below {0}")
         smallest = const(1 - 2**63)  # whose negative is an int64
         ctx.check(compare("ge", step, smallest), fault, (Position(smallest),), call.span, Domain())
         down = maximum(const(0) - step, const(1))
         # mirrored by `-1 - x`, which is an int64 for each
-        down_count = _trip_count(ctx.known, const(-1) - lo, const(-1) - hi, down)
+        down_count = _trip_count(ctx.assumptions, const(-1) - lo, const(-1) - hi, down)
         selected = Select(compare("ge", step, const(1)), Position(count), Position(down_count))
         symbol = ctx.let("count", selected, call.span)
-        ctx.known = ctx.known.with_bounds(symbol, const(0), None)
+        ctx.assumptions = ctx.assumptions.with_bounds(symbol, const(0), None)
         count = var(symbol)
-    return Rounds(name, const(0), count, 1, item, is_capped=True)
+    return IterationSpace(name, const(0), count, 1, item, is_capped=True)
 
 
-def _trip_count(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
+def _trip_count(assumptions: Assumptions, lo: Affine, hi: Affine, step: Affine) -> Affine:
     """Return `max(0, ceil((hi - lo) / step))`, the trip count of an ascending range.
 
     No intermediate value overflows, as `hi - lo` would where the signs of the ends differ. A count
     above the largest int64 becomes that number: no loop executes that many iterations.
     """
-    hi = known.maximum(lo, hi)
-    if known.nonnegative(lo):
+    hi = assumptions.maximum(lo, hi)
+    if assumptions.nonnegative(lo):
         return floordiv(hi - lo - 1, step) + 1
     last_quotient, first_quotient = floordiv(hi, step), floordiv(lo, step)
     first_quotient = maximum(first_quotient, maximum(last_quotient, const(-2)) - (2**63 - 2))
@@ -276,15 +278,17 @@ def _trip_count(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
     return last_quotient - first_quotient + minimum(remainder, const(1))
 
 
-def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:
+def _reversed(
+    frame: Frame, call: s.Call, name: str, target: s.Expr
+) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `reversed`."""
-    inner = rounds_of(frame, call.args[0], target)
-    if not isinstance(inner, Rounds):
+    inner = iteration_space_of(frame, call.args[0], target)
+    if not isinstance(inner, IterationSpace):
         return inner[::-1]
-    if inner.step != 1 and round_count(inner) is None:
+    if inner.step != 1 and constant_trip_count(inner) is None:
         inner = counted(inner)
     if inner.step != 1:
-        count = round_count(inner)
+        count = constant_trip_count(inner)
         assert inner.lo.constant is not None and count is not None
         last = inner.lo + (count - 1) * inner.step
         return replace(inner, lo=last, hi=inner.lo - inner.step, step=-inner.step)
@@ -296,13 +300,13 @@ def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds |
     return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)
 
 
-def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Value]:
+def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `enumerate`. CdTypeError CD0424 for other starts."""
     start = as_affine(value_of(evaluate(frame, call.args[1]))) if len(call.args) > 1 else const(0)
     if start is None:
         raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
-    inner = rounds_of(frame, call.args[0], s.Name("n", call.span))
-    if not isinstance(inner, Rounds):
+    inner = iteration_space_of(frame, call.args[0], s.Name("n", call.span))
+    if not isinstance(inner, IterationSpace):
         frame.ctx.require_static(start)
         if start.constant is None:
             text = "`enumerate` starts at an integer known when compiling here"
@@ -311,7 +315,9 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
         return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
     if inner.listed and (inner.lo.constant != 0 or inner.step != 1):
         inner = list(static_items(frame, inner))
-        return [Group((Static((start.constant or 0) + n), one)) for n, one in enumerate(inner)]
+        return [
+            Group((Static((start.constant or 0) + n), element)) for n, element in enumerate(inner)
+        ]
     if inner.lo.constant != 0 or inner.step != 1:
         raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
 
@@ -321,37 +327,39 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
     return replace(inner, item=item)
 
 
-def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
+def _zip(frame: Frame, call: s.Call) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `zip`. CdTypeError CD0424 for ranges with a step."""
-    inner = [rounds_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
-    if any(isinstance(one, Rounds) and one.listed and one.step != 1 for one in inner):
+    inner = [iteration_space_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
+    if any(isinstance(loop, IterationSpace) and loop.listed and loop.step != 1 for loop in inner):
         inner = [list(static_items(frame, x)) if _is_table(x) else x for x in inner]
-    loops = [one for one in inner if isinstance(one, Rounds)]
+    loops = [loop for loop in inner if isinstance(loop, IterationSpace)]
     if len(loops) < len(inner):
-        item_lists = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
+        item_lists = [
+            list(static_items(frame, x)) if isinstance(x, IterationSpace) else x for x in inner
+        ]
         return [Group(tuple(items)) for items in zip(*item_lists, strict=False)]
-    if any(one.step != 1 for one in loops):
+    if any(loop.step != 1 for loop in loops):
         raise error("CD0424", CdTypeError, "`zip` goes over arrays and plain ranges", call.span)
     count = loops[0].hi - loops[0].lo
-    for one in loops[1:]:
-        count = frame.ctx.known.minimum(count, one.hi - one.lo)
+    for loop in loops[1:]:
+        count = frame.ctx.assumptions.minimum(count, loop.hi - loop.lo)
 
     def item(symbol: Symbol) -> Value:
-        return Group(tuple(_shifted(one, symbol) for one in loops))
+        return Group(tuple(_shifted(loop, symbol) for loop in loops))
 
-    return Rounds("n", const(0), count, 1, item, any(one.listed for one in loops))
+    return IterationSpace("n", const(0), count, 1, item, any(loop.listed for loop in loops))
 
 
-def _is_table(source: Rounds | list[Value]) -> TypeGuard[Rounds]:
+def _is_table(source: IterationSpace | list[Value]) -> TypeGuard[IterationSpace]:
     """Whether an iteration space is over a table of constants."""
-    return isinstance(source, Rounds) and source.listed
+    return isinstance(source, IterationSpace) and source.listed
 
 
-def _shifted(one: Rounds, symbol: Symbol) -> Value:
+def _shifted(loop: IterationSpace, symbol: Symbol) -> Value:
     """Return the target's value in the iteration that a counter from zero numbers."""
-    value = one.item(symbol)
-    if one.lo.constant == 0:
+    value = loop.item(symbol)
+    if loop.lo.constant == 0:
         return value
     if isinstance(value, Scalar) and isinstance(value.expr, Position):
-        return Scalar(Position(value.expr.index + one.lo), value.kind)
+        return Scalar(Position(value.expr.index + loop.lo), value.kind)
     return value

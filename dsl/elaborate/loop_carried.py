@@ -18,7 +18,7 @@ from ...lowering.ir.node import Node
 from ..source import surface as s
 from ..values.arrays import describe
 from ..values.builder import NeedKind, error
-from ..values.range_analysis import Known
+from ..values.range_analysis import Assumptions
 from ..values.types import Kind, join
 from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
@@ -44,19 +44,19 @@ _FUNCTIONS = s.Define | s.Lambda
 
 
 def carried(
-    frame: Frame, statement: s.For | s.While, body: tuple[s.Statement, ...], own: frozenset[str],
+    frame: Frame, statement: s.For | s.While, body: tuple[s.Statement, ...], exempt: frozenset[str],
     elaborate: Callable[[tuple[s.Statement, ...]], None], symbols: frozenset[Symbol],
     whole: tuple[s.Statement, ...] | None = None, runs: bool = False,
 ) -> list[Statement]:  # fmt: skip
     """Return the statements of a loop's body, with a slot for each loop-carried name.
 
-    `own` are the names of the target, `symbols` those of the counter, `whole` the body with the
+    `exempt` are the names of the target, `symbols` those of the counter, `whole` the body with the
     test of a `while`; `runs`: there is at least one iteration. The body is elaborated again, with
     more or wider slots, until every iteration ends as it began. CdTypeError CD0210 where it does
     not converge.
     """
     ctx = frame.ctx
-    rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
+    rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in exempt]
     use = {name: first_use(whole or body, name) for name in rebound}
     _unbind_dead_numbers(frame, body, {name for name in rebound if runs and use[name] == "set"})
     not_set_first = {name for name in rebound if use[name] != "set"}
@@ -77,7 +77,7 @@ def carried(
             with ctx.block() as out, _in_loop(frame, runs and not leaves(body)):
                 elaborate(body)
                 _add_replaced_arrays(
-                    frame, statement, body, own, entry, runs, rebound, (live, not_set_first)
+                    frame, statement, body, exempt, entry, runs, rebound, (live, not_set_first)
                 )
                 _add_attributes(frame, entry, statement.span, rebound, (live, not_set_first))
                 wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
@@ -87,8 +87,8 @@ def carried(
                 raise
             if need.inner is None and need.name not in slots:
                 raise
-            known = slots.get(need.name)
-            slots[need.name] = need.kind if known is None else join(known, need.kind)
+            previous = slots.get(need.name)
+            slots[need.name] = need.kind if previous is None else join(previous, need.kind)
             continue
         except NeedPeel as need:
             if need.name in slots and isinstance(statement, s.While):
@@ -118,7 +118,7 @@ def _add_replaced_arrays(
     frame: Frame,
     statement: s.For | s.While,
     body: tuple[s.Statement, ...],
-    own: frozenset[str],
+    exempt: frozenset[str],
     entry: Mapping[str, Value],
     runs: bool,
     rebound: list[str],
@@ -129,7 +129,7 @@ def _add_replaced_arrays(
     completes, first = runs and not leaves(body), partial(_first_array_use, frame)
     for name, before in entry.items():
         current = frame.names.get(name)
-        if name in own or name in rebound or not isinstance(before, Array) or current is None:
+        if name in exempt or name in rebound or not isinstance(before, Array) or current is None:
             continue
         if same_binding(current, before) and _is_bound_at_jumps(frame, name, before):
             continue
@@ -148,16 +148,18 @@ def _first_array_use(frame: Frame, body: tuple[s.Statement, ...], name: str) -> 
             case s.Assign((s.Subscript(s.Name(id=target), items),), value) if target == name:
                 indices = [x.id for x in items if isinstance(x, s.Name) and is_letter(frame, x)]
                 is_whole = len(indices) == len(items) == len(set(indices))
-                is_read = any(one.id == name for one in names_in(value))
+                is_read = any(read_name.id == name for read_name in names_in(value))
                 use = "set" if is_whole and not is_read else "read"
-            case s.If(test, then, other) if all(one.id != name for one in names_in(test)):
-                sides = [_first_array_use(frame, side, name) for side in (then, other)]
+            case s.If(test, then, orelse) if all(
+                read_name.id != name for read_name in names_in(test)
+            ):
+                sides = [_first_array_use(frame, side, name) for side in (then, orelse)]
                 use = "read" if "read" in sides else "unused"
                 use = "set" if sides == ["set", "set"] else use
             case s.Comment(_, inner):
                 use = _first_array_use(frame, inner, name)
             case s.For(_, over, inner) | s.While(over, inner) if all(
-                one.id != name for one in names_in(over)
+                read_name.id != name for read_name in names_in(over)
             ):
                 use = _first_array_use(frame, inner, name)
                 use = "unused" if use == "set" else use  # it may have no iteration
@@ -448,7 +450,7 @@ class Saved:
     out: tuple[Statement, ...]
     locals: int
     exits: int
-    known: Known
+    assumptions: Assumptions
 
 
 def snapshot(frame: Frame) -> Saved:
@@ -456,7 +458,7 @@ def snapshot(frame: Frame) -> Saved:
     ctx = frame.ctx
     return Saved(
         dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
-        len(ctx.locals), len(frame.exits or ()), ctx.known,
+        len(ctx.locals), len(frame.exits or ()), ctx.assumptions,
     )  # fmt: skip
 
 
@@ -475,4 +477,4 @@ def restore(frame: Frame, saved: Saved) -> None:
     del ctx.locals[saved.locals :]
     if frame.exits is not None:
         del frame.exits[saved.exits :]
-    ctx.known = saved.known
+    ctx.assumptions = saved.assumptions

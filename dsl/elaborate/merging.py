@@ -61,7 +61,9 @@ def merge_of(frame: Frame, array: Array, span: Span) -> Array:
 def _find_path(frame: Frame, array: Array) -> Path | None:
     """Return the path of the input that an array is, or is a view of."""
     node = array.body.node if isinstance(array.body, Read) else None
-    return next((path for path, known in frame.inputs.nodes.items() if known is node), None)
+    return next(
+        (path for path, input_node in frame.inputs.nodes.items() if input_node is node), None
+    )
 
 
 def of_a_field(frame: Frame, array: Array, name: str) -> str | None:
@@ -92,13 +94,13 @@ def check_merges(parameters: Mapping[Path, Parameter], body: tuple[Statement, ..
                     helps=(f"write the field itself: `{_spell(path).removesuffix('.merge')}`",),
                 )  # fmt: skip
     if len(merged) > 1:
-        one, two = (_spell(path) for path, _ in merged[:2])
+        left, right = (_spell(path) for path, _ in merged[:2])
         first = next(
             statement for statement in _simple_statements(body)
             if merged[1][1].node in walk.reads((statement,))
         )  # fmt: skip
         raise error(
-            "CD0832", CdTypeError, f"`{one}` and `{two}`: one routine merges one array",
+            "CD0832", CdTypeError, f"`{left}` and `{right}`: one routine merges one array",
             first.span, helps=("merge the second in a function of its own",),
         )  # fmt: skip
 

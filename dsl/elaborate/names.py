@@ -70,7 +70,7 @@ def letter(frame: Frame, name: str, span: Span) -> Scalar:
     """Return an index variable as a number; a new one is bound by the innermost implicit scope."""
     letters = frame.letters
     assert letters is not None
-    symbol = known_letter(frame, name)
+    symbol = bound_index_variable(frame, name)
     if symbol is None:
         symbol = new_letter(frame.ctx, name)
         letters.spans[symbol] = span
@@ -83,7 +83,7 @@ def letter(frame: Frame, name: str, span: Span) -> Scalar:
     return Scalar(Position(var(symbol)), WEAK_INT)
 
 
-def known_letter(frame: Frame, name: str) -> Symbol | None:
+def bound_index_variable(frame: Frame, name: str) -> Symbol | None:
     """Return the symbol that an index variable has here, None where it is new.
 
     A reduction that names no index variables binds those that occur only on the right.
@@ -122,8 +122,8 @@ def unknown(frame: Frame, name: s.Name) -> CdNameError:
         near = None
     helps = (f"did you mean `{near}`?",) if near else ()
     if re.fullmatch(r"([a-z])\1+", name.id):
-        one = name.id[0]
-        helps = (f"an index letter is one letter: `{one}`, `{one}2`, `{one}_`", *helps)
+        initial = name.id[0]
+        helps = (f"an index letter is one letter: `{initial}`, `{initial}2`, `{initial}_`", *helps)
     if LETTER.fullmatch(name.id):
         helps = ("index letters stand inside subscripts: `x[i]`", *helps)
     problem = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)

@@ -59,7 +59,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS
 from ...lowering.ir.walk import binds, free_symbols, statements
 from ..values.fix_hints import WAYS_OUT
-from ..values.range_analysis import Known, extreme
+from ..values.range_analysis import Assumptions, extreme
 from ..values.types import both, negate
 
 Conditions = tuple[Expr | None, ...]
@@ -91,10 +91,10 @@ def build(procedure: Procedure, checked: bool = False) -> Procedure:
     speculatively, for points that do not need it.
     """
     builder = _Builder(_last_serial(procedure), checked)
-    known = Known()
+    assumptions = Assumptions()
     for symbol in (x for p in procedure.parameters for e in p.node.shape for x in e.symbols()):
-        known = known.with_bounds(symbol, const(2), None)
-    body = _normalize_body(builder, procedure.body, known)
+        assumptions = assumptions.with_bounds(symbol, const(2), None)
+    body = _normalize_body(builder, procedure.body, assumptions)
     nodes = tuple(procedure.locals) + tuple(builder.locals)
     return replace(procedure, body=body, locals=nodes)
 
@@ -120,7 +120,7 @@ class _InsertionPoint:
 
     builder: _Builder
     out: list[Statement]
-    known: Known
+    assumptions: Assumptions
     span: Span
     seen: dict[tuple[Expr, Domain, Conditions], Expr] = field(default_factory=dict)
 
@@ -132,51 +132,53 @@ class _InsertionPoint:
 
 
 def _normalize_body(
-    builder: _Builder, body: Sequence[Statement], known: Known
+    builder: _Builder, body: Sequence[Statement], assumptions: Assumptions
 ) -> tuple[Statement, ...]:
     out: list[Statement] = []
     for statement in body:
         if isinstance(statement, Break | Continue):
             out.append(statement)
         else:
-            at = _InsertionPoint(builder, out, known, statement.span)
+            at = _InsertionPoint(builder, out, assumptions, statement.span)
             out.append(_normalize_statement(at, statement))
     return tuple(out)
 
 
 def _normalize_statement(at: _InsertionPoint, statement: Spanned) -> Statement:
     """Return a statement without reductions; their assignments are emitted before it."""
-    builder, known = at.builder, at.known
+    builder, assumptions = at.builder, at.assumptions
     match statement:
         case Assign():
             return _accumulate_directly(at, statement) or _normalize_assign(at, statement)
         case For(symbol, lo, hi, step, inner):
             ends = (lo, hi - 1) if step > 0 else (hi + 1, lo)
-            inside = known.with_bounds(symbol, *ends).with_facts(ends[1] - ends[0])
+            inside = assumptions.with_bounds(symbol, *ends).with_facts(ends[1] - ends[0])
             return replace(statement, body=_normalize_body(builder, inner, inside))
         case While(prelude, test, inner):
-            new_prelude = list(_normalize_body(builder, prelude, known))
-            test = _hoist(_InsertionPoint(builder, new_prelude, known, at.span), test, Domain())
-            new_body = _normalize_body(builder, inner, known.assuming(test))
+            new_prelude = list(_normalize_body(builder, prelude, assumptions))
+            test = _hoist(
+                _InsertionPoint(builder, new_prelude, assumptions, at.span), test, Domain()
+            )
+            new_body = _normalize_body(builder, inner, assumptions.assuming(test))
             return replace(statement, prelude=tuple(new_prelude), test=test, body=new_body)
-        case Branch(test, then, other):
+        case Branch(test, then, orelse):
             test = _hoist(at, test, Domain())
-            yes = _normalize_body(builder, then, known.assuming(test))
-            no = _normalize_body(builder, other, known.assuming(negate(test)))
+            yes = _normalize_body(builder, then, assumptions.assuming(test))
+            no = _normalize_body(builder, orelse, assumptions.assuming(negate(test)))
             return replace(statement, test=test, then=yes, other=no)
         case Block(_, inner):
-            return replace(statement, body=_normalize_body(builder, inner, known))
+            return replace(statement, body=_normalize_body(builder, inner, assumptions))
         case Let(_, value):
             return replace(statement, value=_hoist(at, value, Domain()))
         case Check(test, _, values, over):
             test = _hoist(at, test, over)
             values = tuple(_hoist(at, value, over) for value in values)
             return replace(statement, test=test, values=values)
-        case Print(pieces):
-            new_pieces = tuple(
-                piece if isinstance(piece, str) else _hoist(at, piece, Domain()) for piece in pieces
+        case Print(parts):
+            new_parts = tuple(
+                part if isinstance(part, str) else _hoist(at, part, Domain()) for part in parts
             )
-            return replace(statement, pieces=new_pieces)
+            return replace(statement, pieces=new_parts)
         case Alloc() | Permute():
             return statement
         case _:
@@ -233,8 +235,8 @@ def _is_injective(statement: Assign) -> bool:
 def _depends_on_all_ranges(at: _InsertionPoint, reduce: Reduce, free: Domain) -> bool:
     """Whether a reduction depends on every free range of more than one point."""
     needed = _needed_ranges(reduce, _evaluation_predicate(at, reduce, free), free)
-    known = at.known.with_ranges(free.ranges)
-    return all(r in needed or not known.less(r.lo + 1, r.hi) for r in free.ranges)
+    assumptions = at.assumptions.with_ranges(free.ranges)
+    return all(r in needed or not assumptions.less(r.lo + 1, r.hi) for r in free.ranges)
 
 
 def _hoist(at: _InsertionPoint, expr: Expr, domain: Domain, conditions: Conditions = ()) -> Expr:
@@ -274,7 +276,7 @@ def _emit_temporary(
     lows = [extreme(r.lo, ranges[:n], upwards=False) for n, r in enumerate(ranges)]
     highs = [extreme(r.hi, ranges[:n], upwards=True) for n, r in enumerate(ranges)]
     # an empty range may have hi < lo
-    sizes = (at.known.maximum(hi - lo, const(0)) for lo, hi in zip(lows, highs, strict=True))
+    sizes = (at.assumptions.maximum(hi - lo, const(0)) for lo, hi in zip(lows, highs, strict=True))
     shape = tuple(sizes)
     index = tuple(var(r.symbol) - lo for r, lo in zip(ranges, lows, strict=True))
     free = Domain(ranges, where)
@@ -335,25 +337,33 @@ def _can_speculate(at: _InsertionPoint, reduce: Reduce, over: tuple[Range, ...])
     """Whether a reduction is safe to speculate over some ranges: its reads are in bounds."""
     parts = list(walk(reduce))
     inner = [part.domain for part in parts if isinstance(part, Reduce)]
-    known = at.known.with_ranges((*over, *(r for domain in inner for r in domain.ranges)))
-    return not any(_may_fail(part, known) for part in parts)
+    assumptions = at.assumptions.with_ranges(
+        (*over, *(r for domain in inner for r in domain.ranges))
+    )
+    return not any(_may_fail(part, assumptions) for part in parts)
 
 
-def _may_fail(part: Expr, known: Known) -> bool:
+def _may_fail(part: Expr, assumptions: Assumptions) -> bool:
     """Whether a subexpression may have no value."""
     match part:
         case Read(node, index):
             pairs = zip(index, node.shape, strict=True)
-            return not all(_is_in_bounds(at, size, known) for at, size in pairs)
+            return not all(_is_in_bounds(at, size, assumptions) for at, size in pairs)
         case Reduce(op) if part.position is not None or op.name in ("max", "min"):
             unconditional = part.domain.where is None
-            return not (unconditional and all(known.less(r.lo, r.hi) for r in part.domain.ranges))
+            return not (
+                unconditional and all(assumptions.less(r.lo, r.hi) for r in part.domain.ranges)
+            )
         case _:
             return False
 
 
-def _is_in_bounds(index: Index, size: Affine, known: Known) -> bool:
-    return isinstance(index, Affine) and known.less(index, size) and known.nonnegative(index)
+def _is_in_bounds(index: Index, size: Affine, assumptions: Assumptions) -> bool:
+    return (
+        isinstance(index, Affine)
+        and assumptions.less(index, size)
+        and assumptions.nonnegative(index)
+    )
 
 
 def _nonempty_tests(
@@ -361,15 +371,15 @@ def _nonempty_tests(
 ) -> Iterator[Expr]:
     """Yield predicates that the dropped ranges are nonempty: where one is empty, the reads of the
     reduction may be out of bounds."""
-    inside = at.known.with_ranges((*used, *reduce.domain.ranges))
+    inside = at.assumptions.with_ranges((*used, *reduce.domain.ranges))
     reads = (e for e in walk(reduce) if isinstance(e, Read))
     pairs = (pair for read in reads for pair in zip(read.index, read.node.shape, strict=True))
     if all(_is_in_bounds(i, size, inside) for i, size in pairs):
         return
-    known = at.known.with_ranges(domain.ranges)
+    assumptions = at.assumptions.with_ranges(domain.ranges)
     for n, r in enumerate(domain.ranges):
-        if r not in used and not known.less(r.lo, r.hi):
-            others = tuple(one for one in domain.ranges[:n] if one not in used)
+        if r not in used and not assumptions.less(r.lo, r.hi):
+            others = tuple(outer for outer in domain.ranges[:n] if outer not in used)
             size = extreme(r.hi - r.lo, others, upwards=True)
             yield Apply(OPS["lt"], (Position(const(0)), Position(size)), dtypes.bool_)
 
@@ -386,7 +396,7 @@ def _check_not_empty(
     is_limit = name in ("max", "min") and reduce.dtype.kind in "iu" and over.where is None
     if not is_place and not is_limit:
         return
-    inside = at.known.with_ranges((*free.ranges, *over.ranges))
+    inside = at.assumptions.with_ranges((*free.ranges, *over.ranges))
     open_ = [r for r in over.ranges if not inside.less(r.lo, r.hi)]
     bounds = [index for r in open_ for index in (r.lo, r.hi)]
     is_sought = over.where is not None or any(b.symbols() & {*over.symbols} for b in bounds)

@@ -87,9 +87,9 @@ def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.Fun
     )
     if not isinstance(getter, types.FunctionType):  # a `@cd` function is inlined as well
         if _is_computed(owner.value, name, member):
-            for one in frame.inputs.assigned.values():
-                if one.owner.value is owner.value:
-                    text = f"`{span.text}` is computed by Python, before `{one.name}` is assigned"
+            for attr in frame.inputs.assigned.values():
+                if attr.owner.value is owner.value:
+                    text = f"`{span.text}` is computed by Python, before `{attr.name}` is assigned"
                     helps = ("make it a property that is a Python function",)
                     raise error("CD0418", CdTypeError, text, span, helps=helps)
         return None
@@ -100,15 +100,15 @@ def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.Fun
     return getter
 
 
-def _is_computed(owner: object, name: str, found: object) -> bool:
+def _is_computed(owner: object, name: str, member: object) -> bool:
     """Whether an attribute is computed by Python code: a descriptor, or `__getattr__`."""
     if name in getattr(owner, "__dict__", ()):
-        return isinstance(found, property)
-    if found is None:
+        return isinstance(member, property)
+    if member is None:
         return hasattr(type(owner), "__getattr__")
-    getter = getattr(type(found), "__get__", None)
-    return isinstance(found, property | cached_property) or (
-        isinstance(getter, types.FunctionType) and not is_library(type(found))
+    getter = getattr(type(member), "__get__", None)
+    return isinstance(member, property | cached_property) or (
+        isinstance(getter, types.FunctionType) and not is_library(type(member))
     )
 
 
@@ -118,12 +118,12 @@ def before(frame: Frame, key: str) -> Value | None:
     assigned = frame.inputs.assigned
     if key.endswith(SET) and key.removesuffix(SET) in assigned:
         return Static(False)
-    if (one := assigned.get(key)) is None:
+    if (attribute := assigned.get(key)) is None:
         return None
-    initial = getattr(one.owner.value, one.name, MISSING)
+    initial = getattr(attribute.owner.value, attribute.name, MISSING)
     if initial is MISSING:
         return None
-    return frame.inputs.wrap(frame.ctx, one.path, initial, True, one.span)
+    return frame.inputs.wrap(frame.ctx, attribute.path, initial, True, attribute.span)
 
 
 def without_unread(frame: Frame, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -135,7 +135,8 @@ def without_unread(frame: Frame, body: tuple[Statement, ...]) -> tuple[Statement
         return body
     frame.ctx.locals[:] = [node for node in frame.ctx.locals if node not in unread]
     return map_statements(
-        body, lambda one: () if unread.intersection(direct_writes(one)) else (one,)
+        body,
+        lambda statement: () if unread.intersection(direct_writes(statement)) else (statement,),
     )
 
 
@@ -194,27 +195,27 @@ def to_be_given(frame: Frame) -> frozenset[Path]:
     specs = frame.inputs.used
     return frozenset(
         path
-        for key, one in frame.inputs.assigned.items()
-        for path in (one.path, *_read_paths(frame, key, one))
+        for key, attribute in frame.inputs.assigned.items()
+        for path in (attribute.path, *_read_paths(frame, key, attribute))
         if isinstance(spec := specs.get(path), ConstantSpec)
         and spec.type is not bool
         and kind_of_number(spec.value) is not None
     )
 
 
-def _read_paths(frame: Frame, key: str, one: Assigned) -> Iterator[Path]:
+def _read_paths(frame: Frame, key: str, attribute: Assigned) -> Iterator[Path]:
     """Yield the paths by which an assigned attribute was read."""
-    for path, owner in frame.inputs.seen.get(one.name, {}).items():
-        if frame.inputs.keys.get((id(owner.value), one.name)) == key:
-            yield Path(path.root, (*path.steps, one.name), path.captured)
+    for path, owner in frame.inputs.seen.get(attribute.name, {}).items():
+        if frame.inputs.keys.get((id(owner.value), attribute.name)) == key:
+            yield Path(path.root, (*path.steps, attribute.name), path.captured)
 
 
 def compare_owners(frame: Frame) -> None:
     """Add guards on which owners of an assigned attribute are the same object."""
-    for one in frame.inputs.assigned.values():
-        for other in frame.inputs.seen[one.name].values():
-            if type(other.value) is type(one.owner.value):
-                frame.inputs.compare(one.owner, other)
+    for attribute in frame.inputs.assigned.values():
+        for owner in frame.inputs.seen[attribute.name].values():
+            if type(owner.value) is type(attribute.owner.value):
+                frame.inputs.compare(attribute.owner, owner)
 
 
 def is_certain(frame: Frame, key: str) -> bool:
@@ -222,11 +223,11 @@ def is_certain(frame: Frame, key: str) -> bool:
     stored value is the initial one where it is not."""
     if frame.names.get(key + SET, Static(True)) == Static(True):
         return True
-    one = frame.inputs.assigned[key]
-    owner, now = one.owner.value, frame.names[key]
-    initial = getattr(owner, one.name, MISSING)
+    attribute = frame.inputs.assigned[key]
+    owner, now = attribute.owner.value, frame.names[key]
+    initial = getattr(owner, attribute.name, MISSING)
     alike = type(initial) in _BUILTIN or isinstance(initial, np.generic)
-    return alike and has_plain(owner, one.name) and kind_of(now) == kind_of_number(initial)
+    return alike and has_plain(owner, attribute.name) and kind_of(now) == kind_of_number(initial)
 
 
 def refused(span: Span, why: str, helps: tuple[str, ...], op: str = "") -> CdError:

@@ -120,7 +120,9 @@ def _emit_guard(
     computed it exactly, or raised."""
     if not ctx.given or not isinstance(result, Scalar):
         return
-    if not all(_is_python_number(one) and _is_parametric(ctx, one) for one in (left, right)):
+    if not all(
+        _is_python_number(operand) and _is_parametric(ctx, operand) for operand in (left, right)
+    ):
         return
     if op in ("/", "//", "%") and isinstance(right, Scalar):
         zero = cast(Position(const(0)), right.expr.dtype)
@@ -143,7 +145,7 @@ def _is_parametric(ctx: Context, value: Value) -> bool:
     if not isinstance(value, Scalar):
         return True
     names = {ctx.origin.get(symbol, "") for symbol in free_symbols(value.expr)}
-    paths = {one.node: str(path) for path, one in ctx.parameters.items()}
+    paths = {parameter.node: str(path) for path, parameter in ctx.parameters.items()}
     names |= {paths.get(read.node, "") for read in reads(value.expr)}
     return names <= ctx.given
 
@@ -152,14 +154,14 @@ def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -
     """Refuse (CD0402) an operation on None, naming its source."""
     if Static(None) not in (left, right):
         return
-    other = right if left == Static(None) else left
+    operand = right if left == Static(None) else left
     written = re.findall(r"[^\W\d]\w*", span.text)
     named = [name for name in written if frame.names.get(name) == Static(None)]
     suggestion = "write a value instead of None"
     if named:
         suggestion = f"`{named[0]}` is None: pass a value, or test before: `if {named[0]} is None:`"
     raise error(
-        "CD0402", CdTypeError, f"`{op}` is not defined for None and {describe(other)}", span,
+        "CD0402", CdTypeError, f"`{op}` is not defined for None and {describe(operand)}", span,
         helps=(suggestion,),
     )  # fmt: skip
 
@@ -226,8 +228,8 @@ def unary_now(op: str, operand: Value, span: Span) -> Value | None:
     match operand:
         case Static(inner):
             return now(PYTHON_UNARY[op], (inner,), span)
-        case Opaque() if (known := identity.flags(op, operand)) is not None:
-            return now(PYTHON_UNARY[op], known, span)
+        case Opaque() if (flags := identity.flags(op, operand)) is not None:
+            return now(PYTHON_UNARY[op], flags, span)
         case _:
             return None
 
@@ -237,7 +239,7 @@ def _failure_text(
 ) -> str:
     """Return a message why Python computes nothing from static values."""
     shown = " and ".join(describe(Static(arg)) for arg in args) or "nothing"
-    sign = next((sign for sign, one in PYTHON.items() if one is function), None)
+    sign = next((sign for sign, candidate in PYTHON.items() if candidate is function), None)
     match problem:
         case KeyError():
             return (
@@ -409,8 +411,8 @@ def _is_no_number(value: Value) -> bool:
 
 def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return a lexicographic comparison of tuples or lists, as in Python."""
-    one, other = items_of(left), items_of(right)
-    if one is None or other is None:
+    left_items, right_items = items_of(left), items_of(right)
+    if left_items is None or right_items is None:
         raise error(
             "CD0404", CdTypeError, f"`{op}` compares lists as a whole in Python, and a list is "
             "given here", span,
@@ -419,8 +421,8 @@ def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: S
         )  # fmt: skip
     alike = _sequence_kind(left) == _sequence_kind(right)
     if op in ("==", "!="):
-        equal_so_far: Value = Static(alike and len(one) == len(other))
-        for pair in zip(one, other, strict=False):
+        equal_so_far: Value = Static(alike and len(left_items) == len(right_items))
+        for pair in zip(left_items, right_items, strict=False):
             if equal_so_far != Static(False):
                 equal = compare_values(frame, "==", *pair, span)
                 equal_so_far = truth.both_hold(frame, equal_so_far, equal, span)
@@ -428,8 +430,8 @@ def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: S
     if not alike:
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
         raise error("CD0404", CdTypeError, text, span)
-    result: Value = now(PYTHON[op], (len(one), len(other)), span)
-    for pair in reversed(list(zip(one, other, strict=False))):
+    result: Value = now(PYTHON[op], (len(left_items), len(right_items)), span)
+    for pair in reversed(list(zip(left_items, right_items, strict=False))):
         equal = truth.test_of(frame, compare_values(frame, "==", *pair, span), span)
         if isinstance(equal, Static) and equal.value:
             continue
@@ -446,11 +448,11 @@ def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: S
 def _compare_typed(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
     """Return one comparison; a Python int out of the other type's range decides it statically."""
     sides = (left, right), (right, left)
-    for at, ((expr, kind), (_, other)) in enumerate(sides):
+    for at, ((expr, kind), (_, other_kind)) in enumerate(sides):
         value = expr.index.constant if isinstance(expr, Position) else None
         value = expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else value
-        if kind == WEAK_INT and not other.weak and value is not None:
-            if not fits(value, other.dtype):
+        if kind == WEAK_INT and not other_kind.weak and value is not None:
+            if not fits(value, other_kind.dtype):
                 outcome = PYTHON[op](*((value, 0) if at == 0 else (0, value)))
                 return Const(bool(outcome), dtypes.bool_), BOOL
     return apply(COMPARE[op], left, right)
@@ -460,13 +462,13 @@ def _test_membership(frame: Frame, op: str, left: Value, right: Group, span: Spa
     result: Value = Static(False)
     for item in right.items:
         test = truth.test_of(frame, compare_values(frame, "==", left, item, span), span)
-        one, so_far = test, truth.test_of(frame, result, span)
+        item_test, so_far = test, truth.test_of(frame, result, span)
         if isinstance(so_far, Static):
-            result = Static(True) if so_far.value else one
-        elif isinstance(one, Static):
-            result = Static(True) if one.value else so_far
+            result = Static(True) if so_far.value else item_test
+        elif isinstance(item_test, Static):
+            result = Static(True) if item_test.value else so_far
         else:
-            result = Scalar(Select(so_far.expr, TRUE, one.expr), WEAK_BOOL)
+            result = Scalar(Select(so_far.expr, TRUE, item_test.expr), WEAK_BOOL)
     return result if op == "in" else truth.negation(frame, result, span)
 
 

@@ -27,12 +27,12 @@ class Problems:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._found: list[CdError] = []
+        self._errors: list[CdError] = []
         self._spoiled: Consequence | None = None
         self._failed = False
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def collecting(self) -> Iterator[None]:
         """Collect an error that is raised inside.
 
         Any other exception after an error ends recovery, and the collected errors are raised:
@@ -40,16 +40,16 @@ class Problems:
         """
         self._failed = False
         ctx, letters = self._frame.ctx, self._frame.letters
-        state = ctx.control, ctx.unsure, ctx.domain, ctx.known, ctx.conditions, ctx.uses
+        state = ctx.control, ctx.unsure, ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses
         try:
             yield
         except CdError as problem:
             self._failed, self._frame.letters = True, letters
-            ctx.control, ctx.unsure, ctx.domain, ctx.known, ctx.conditions, ctx.uses = state
+            ctx.control, ctx.unsure, ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses = state
             if isinstance(problem, Consequence):
                 self._spoiled = problem
             else:
-                self._found.append(problem)
+                self._errors.append(problem)
         except (NeedKind, NeedOrder, NeedStatic, MemoryError):
             raise
         except Exception:
@@ -62,7 +62,7 @@ class Problems:
         library = frame.function.span.source.name == LIBRARY
         if not self._failed or library:
             return False
-        self._found += _unbound_name_errors(frame, statement)
+        self._errors += _unbound_name_errors(frame, statement)
         if isinstance(statement, _NARROWING):
             return False
         names = set(rebound_names((statement,)))
@@ -78,13 +78,13 @@ class Problems:
         Postcondition: no two diagnostics have the same code and location, or the same unknown name.
         """
         unique: dict[tuple[str, Span | str], Diagnostic] = {}
-        for problem in self._found:
-            for one in problem.diagnostics:
-                by_message = one.code == "CD0201" or not one.labels
-                location = one.message if by_message else one.labels[0].span
-                unique.setdefault((one.code, location), one)
+        for problem in self._errors:
+            for diagnostic in problem.diagnostics:
+                by_message = diagnostic.code == "CD0201" or not diagnostic.labels
+                location = diagnostic.message if by_message else diagnostic.labels[0].span
+                unique.setdefault((diagnostic.code, location), diagnostic)
         if unique:
-            raise type(self._found[0])(*unique.values()) from self._found[0].__cause__
+            raise type(self._errors[0])(*unique.values()) from self._errors[0].__cause__
         if self._spoiled is not None:
             raise self._spoiled
 
@@ -124,5 +124,5 @@ def _is_unbound(frame: Frame, name: s.Name) -> bool:
         if name.id in owner.names or name.id in owner.locals:
             return False
         owner = owner.parent
-    known = name.id in WORDS or name.id == frame.function.name or is_letter(frame, name)
-    return not known and frame.lookup(name.id) is MISSING
+    is_defined = name.id in WORDS or name.id == frame.function.name or is_letter(frame, name)
+    return not is_defined and frame.lookup(name.id) is MISSING

@@ -179,7 +179,7 @@ def new_letter(ctx: Context, name: str) -> Symbol:
     return symbol
 
 
-def own_names(
+def function_locals(
     function: s.Function, parent: Frame | None, lookup: Callable[[str], object]
 ) -> frozenset[str]:
     """Return the local names of a function: not those that it assigns by elements only, where the
@@ -424,8 +424,8 @@ def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
     match statement:
         case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
             return (inner,)
-        case s.If(_, then, other):
-            return then, other
+        case s.If(_, then, orelse):
+            return then, orelse
         case _:
             return ()
 
@@ -455,10 +455,10 @@ def _first_use(statement: s.Statement, name: str) -> str:
 
 def _find_first_use(statement: s.MemoizedNode, name: str) -> str:
     match statement:
-        case s.If(test, then, other):
+        case s.If(test, then, orelse):
             if any(n.id == name for n in names_in(test)):
                 return "read"
-            sides = (first_use(then, name), first_use(other, name))
+            sides = (first_use(then, name), first_use(orelse, name))
             if "read" in sides:
                 return "read"
             return "set" if sides == ("set", "set") else "unused"
@@ -485,6 +485,8 @@ def sources(frame: Frame, node: Node) -> set[Node]:
     aliases, new = set[Node](), {node}
     while new:
         aliases |= new
-        bound = (bases for (one, _), bases in frame.ctx.bindings.items() if one in new)
+        bound = (
+            bases for (bound_node, _), bases in frame.ctx.bindings.items() if bound_node in new
+        )
         new = {base for bases in bound for base in bases} - aliases
     return aliases

@@ -17,7 +17,7 @@ from .bindings import is_number
 from .truth import select
 
 
-def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
+def select_value(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
     """Return a select of two values by a run-time test: numbers, arrays of one shape, or tuples of
     those. Where Python aliases one of two arrays this is a copy, which `check_sharing` follows.
 
@@ -25,20 +25,24 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     sizes selects between arrays of different sizes: those sizes have to be static.
     """
     if isinstance(yes, Group) and isinstance(no, Group):
-        alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
+        alike = (yes.kind, yes.fields, yes.named_tuple) == (no.kind, no.fields, no.named_tuple)
         if len(yes.items) == len(no.items) and alike:
             pairs = zip(yes.items, no.items, strict=True)
-            items = tuple(one_of(ctx, test, a, b, span) for a, b in pairs)
-            return replace(yes.of(items), one=(yes.one if yes.one == no.one else object()))
+            items = tuple(select_value(ctx, test, a, b, span) for a, b in pairs)
+            return replace(
+                yes.of(items), identity=(yes.identity if yes.identity == no.identity else object())
+            )
         raise _mismatch_error(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:
-        for axis, (one, other) in enumerate(zip(yes.shape, no.shape, strict=True)):
+        for axis, (left_extent, right_extent) in enumerate(zip(yes.shape, no.shape, strict=True)):
             what = f"the choices have different sizes along axis {axis}"
-            if free_symbols(test) & ctx.sizes and not ctx.known.equal(one, other):
+            if free_symbols(test) & ctx.sizes and not ctx.assumptions.equal(
+                left_extent, right_extent
+            ):
                 text = f"{what}, which depends on a size"
                 raise error("CD0301", CdShapeError, text, span)
-            ctx.equal_extents(one, other, what, span)
+            ctx.equal_extents(left_extent, right_extent, what, span)
     elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
         raise _mismatch_error(yes, no, span)
     if yes == no and isinstance(yes, Static):
@@ -77,7 +81,9 @@ def _mismatch_error(
     )
 
 
-def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Span) -> Value:
+def as_if_open(
+    ctx: Context, value: Value, evaluate_other: Callable[[], Value], span: Span
+) -> Value:
     """Return a number converted to the type that the select with its other side has.
 
     A test on index variables that is proven must not change the type of the select.
@@ -86,7 +92,7 @@ def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Spa
     try:
         with ctx.block():
             ctx.uses = []
-            alternative = other()
+            alternative = evaluate_other()
     except CdError:
         return value
     finally:
@@ -94,6 +100,6 @@ def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Spa
         del ctx.locals[count:]
     if not (is_number(value) and is_number(alternative)):
         return value
-    one, two = as_scalar(value, span), as_scalar(alternative, span)
-    kind = join(one.kind, two.kind)
-    return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)
+    number, other_number = as_scalar(value, span), as_scalar(alternative, span)
+    kind = join(number.kind, other_number.kind)
+    return value if kind == number.kind else Scalar(cast(number.expr, kind.dtype.compute), kind)

@@ -72,7 +72,7 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
             break
         rest, reachable = body[at + 1 :], False
         takes_rest = _takes_continuation(frame, statement, rest)
-        with problems.kept():
+        with problems.collecting():
             if takes_rest:
                 _run_with_continuation(frame, statement, rest)
             else:
@@ -203,8 +203,8 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
                 held = bindings.frozen(
                     frame, effects.evaluate_any(frame, statement.value), "value", span
                 )
-                for one in statement.targets:
-                    store_to(frame, one, held, span)
+                for assignee in statement.targets:
+                    store_to(frame, assignee, held, span)
                 return
             raise error(
                 "CD0517", CdSyntaxError, "a statement with index letters has one target", span,
@@ -222,8 +222,8 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
         value = (
             bindings.frozen(frame, value, "value", span) if not isinstance(value, Static) else value
         )
-    for one in statement.targets:
-        store_to(frame, one, value, span)
+    for assignee in statement.targets:
+        store_to(frame, assignee, value, span)
 
 
 def _refuse_guarded(frame: Frame, span: Span) -> None:
@@ -348,8 +348,8 @@ def _reshape(frame: Frame, target: s.Attribute, value: Value, span: Span) -> Non
         old_view = old.view
         is_input = old_view is not None and old_view.node in frame.inputs.nodes.values()
         is_whole_input = is_input and old_view is not None and old.shape == old_view.node.shape
-        others = [one for other, one in frame.names.items() if other != name]
-        shared = any(_may_alias(one, old) for one in others)
+        others = [bound for bound_name, bound in frame.names.items() if bound_name != name]
+        shared = any(_may_alias(bound, old) for bound in others)
         new = shaping.reshape(Site(frame.ctx, span), old, value)
         new_view = new.view if isinstance(new, Array) else None
         same_node = new_view is not None and old_view is not None and new_view.node is old_view.node
@@ -387,11 +387,11 @@ def _refuse_lost_rebinding(frame: Frame, target: s.Name, span: Span) -> None:
     if name in closed_over(frame.function):
         return  # by a nested function, which reads the name when it is called
     statement_end = (span.end_line, span.end_column)
-    for other in names_in(frame.function):
-        if other.id != name or other.span == target.span:
+    for reference in names_in(frame.function):
+        if reference.id != name or reference.span == target.span:
             continue
         looping = frame.in_loop or frame.unrolling
-        if looping or (other.span.line, other.span.column) >= statement_end:
+        if looping or (reference.span.line, reference.span.column) >= statement_end:
             return
     raise error(
         "CD0206", CdNameError,
@@ -481,8 +481,8 @@ def _update(
 
 def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:
     """Refuse (CD0438) `items += more` where the list has another name, which would see it."""
-    others = [at for at in holding(frame, group.one) if at != (frame, name)]
-    if others or isinstance(group.one, Path):
+    others = [at for at in holding(frame, group.identity) if at != (frame, name)]
+    if others or isinstance(group.identity, Path):
         raise error(
             "CD0438", CdTypeError, f"`{name} {statement.op}= ...` changes the list itself, which "
             "others see as well", statement.span,
@@ -558,7 +558,7 @@ def _return(frame: Frame, statement: s.Return) -> None:
         case Scalar() if frame.exits is None:
             value = bindings.frozen(frame, value, "result", statement.span)
         case _ if frame.exits is None:
-            value = bindings.settled(frame.ctx, value, "result", statement.span)
+            value = bindings.materialized(frame.ctx, value, "result", statement.span)
     if frame.exits is None:
         frame.names[RESULT] = value
         return

@@ -30,7 +30,7 @@ def stored(
     `sizes` are the symbols bound on entry, `have` the arrays allocated on entry. Raises CdNameError
     CD0202 where the size of an array goes out of scope with a loop around its definition.
     """
-    if not any(isinstance(one, Let | Alloc) for one in statements(body)):
+    if not any(isinstance(inner, Let | Alloc) for inner in statements(body)):
         return body
     for statement, _ in find_unbound(body, sizes, {}):
         raise _lifetime_error(_span_of(statement))
@@ -48,7 +48,9 @@ def stored(
 
 
 def _is_allocated_in(node: Node, body: Body) -> bool:
-    return any(isinstance(one, Alloc) and one.node == node for one in statements(body))
+    return any(
+        isinstance(statement, Alloc) and statement.node == node for statement in statements(body)
+    )
 
 
 def _allocate_before_use(body: Body, node: Node, bound: frozenset[Symbol]) -> Body:
@@ -62,7 +64,9 @@ def _allocate_before_use(body: Body, node: Node, bound: frozenset[Symbol]) -> Bo
                 return (*body[:at], Alloc(node, _span_of(statement)), *body[at:])
             if any(_mentions(later, node) for later in body[at + 1 :]):
                 return body  # its size is that of the last iteration: none, no size
-            inner = tuple(_allocate_before_use(one, node, bound) for one in bodies(statement))
+            inner = tuple(
+                _allocate_before_use(inner_body, node, bound) for inner_body in bodies(statement)
+            )
             return (*body[:at], with_bodies(statement, inner), *body[at + 1 :])
         if isinstance(statement, Let):
             bound |= {statement.symbol}
@@ -71,11 +75,11 @@ def _allocate_before_use(body: Body, node: Node, bound: frozenset[Symbol]) -> Bo
 
 def _mentions(statement: Statement, node: Node) -> bool:
     return any(
-        node in direct_reads(one)
-        or node in direct_writes(one)
-        or isinstance(one, Alloc)
-        and one.node == node
-        for one in statements((statement,))
+        node in direct_reads(inner)
+        or node in direct_writes(inner)
+        or isinstance(inner, Alloc)
+        and inner.node == node
+        for inner in statements((statement,))
     )
 
 

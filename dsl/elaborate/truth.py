@@ -51,7 +51,9 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
             )  # fmt: skip
         case Opaque(inner, _) if not is_instance(inner):
             return Static(bool(inner))
-        case Opaque(inner, _) if any(hasattr(type(inner), one) for one in ("__bool__", "__len__")):
+        case Opaque(inner, _) if any(
+            hasattr(type(inner), method) for method in ("__bool__", "__len__")
+        ):
             raise error(
                 "CD0408", CdTypeError, f"the truth of {describe(value)} is what its class says",
                 span, helps=("test an attribute of it, or pass `bool(...)` of it as an argument",),
@@ -84,16 +86,21 @@ def given_in(ctx: Context, test: Expr) -> frozenset[str]:
     return frozenset(names) if symbols and names <= ctx.given else frozenset()
 
 
-def require_alike(ctx: Context, deciding: frozenset[str], one: Value, other: Value) -> None:
+def require_alike(ctx: Context, deciding: frozenset[str], first: Value, second: Value) -> None:
     """Require the values of the parameters that select one of two values, unless both are fresh
     and of one type and shape: otherwise they decide more than what is computed."""
-    match one, other:
+    match first, second:
         case (Array(), Array()):
-            ends = (one.shape, one.kind, one.listed), (other.shape, other.kind, other.listed)
-            new = all(value.base is None or value.base.node in ctx.locals for value in (one, other))
+            ends = (
+                (first.shape, first.kind, first.listed),
+                (second.shape, second.kind, second.listed),
+            )
+            new = all(
+                value.base is None or value.base.node in ctx.locals for value in (first, second)
+            )
             alike = ends[0] == ends[1] and new
         case ((Static() | Scalar()), (Static() | Scalar())):
-            kinds = [_kind_of_test(value) for value in (one, other)]
+            kinds = [_kind_of_test(value) for value in (first, second)]
             alike = kinds[0] is not None and kinds[0] == kinds[1]
         case _:
             alike = False
@@ -108,7 +115,7 @@ def _kind_of_test(value: Static | Scalar) -> Kind | None:
 def folded_test(frame: Frame, test: Expr) -> bool | None:
     """Return the static result of a comparison of indices, None where it is undecided."""
     yes, no = facts_of(test), facts_of(negate(test))
-    facts = frame.ctx.known
+    facts = frame.ctx.assumptions
     if yes and all(facts.nonnegative(fact) for fact in yes):
         return True
     if no and all(facts.nonnegative(fact) for fact in no):
@@ -149,9 +156,9 @@ def is_bool(value: Value) -> bool:
     return isinstance(value, Scalar) and value.kind.dtype.kind == "b" or kind == WEAK_BOOL
 
 
-def kind_of_bools(one: Value, other: Value) -> Kind:
+def kind_of_bools(left: Value, right: Value) -> Kind:
     """Return the common kind of two bools: NumPy's where either is, as in branches."""
-    strong = (isinstance(x, Scalar | Array) and x.kind != WEAK_BOOL for x in (one, other))
+    strong = (isinstance(x, Scalar | Array) and x.kind != WEAK_BOOL for x in (left, right))
     return BOOL if any(strong) else WEAK_BOOL
 
 

@@ -20,7 +20,7 @@ from ...lowering.ir.expressions import Expr
 from ...lowering.ir.node import Node
 from ..values.types import Kind
 from ..values.values import Path
-from .captures.inputs import Noted, NumberSpec, Spec
+from .captures.inputs import CapturedValue, NumberSpec, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Sliced:
     @property
     def results(self) -> tuple[Result, ...]:
         """The numbers in the view that the code returns."""
-        return tuple(one for axis in self.axes for one in axis if isinstance(one, Result))
+        return tuple(item for axis in self.axes for item in axis if isinstance(item, Result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Many:
 
     items: tuple[Return, ...]
     kind: str
-    made: type | None = None
+    named_tuple: type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ class Typed:
     """The local arrays that represent fields of tensors that are virtual or local."""
     nowhere: tuple[Path, ...]
     """All paths to such tensors; two may lead to the same one."""
-    read: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
+    read: Mapping[tuple[str, str], CapturedValue] = field(default_factory=dict)
     owners: Mapping[str, object] = field(default_factory=dict)
-    asked: tuple[tuple[Noted, str, Noted], ...] = ()
+    asked: tuple[tuple[CapturedValue, str, CapturedValue], ...] = ()
     steady: bool = True
     compared: tuple[Path, ...] = ()
     """The paths of objects whose identity relations are guarded."""

@@ -109,9 +109,9 @@ class Explanation(ExplanationParts):
 
 
 def build_explanation(
-    specialization: Specialization, is_kept: bool, arguments: Arguments
+    specialization: Specialization, is_cached: bool, arguments: Arguments
 ) -> Explanation:
-    """Return the explanation of a specialization; `is_kept`: an earlier call compiled it."""
+    """Return the explanation of a specialization; `is_cached`: an earlier call compiled it."""
     assert specialization.routine is not None, "only compiled forms are explained"
     procedure, code, names = specialization.procedure, specialization.routine.code, Scope()
     details: dict[str, Any] = {
@@ -142,7 +142,7 @@ def build_explanation(
         called=_call_text(specialization),
         why=specialization.reason,
         origin=_origin_text(
-            code.origin, (specialization.seconds, specialization.routine.seconds), is_kept
+            code.origin, (specialization.seconds, specialization.routine.seconds), is_cached
         ),
         written=tuple(_source_lines(procedure.span.source, meaning)),
         meaning=meaning,
@@ -163,7 +163,7 @@ def _without_tiled(code: HasKernels, totals: OperationCounts, facts: CallValues)
     """Return the counts of a call without the memory and traffic of arrays computed in tiles."""
     memory = place(code.whole, stack_bytes=settings.current().stack_bytes).memory
     whole = count_operations(code.whole, facts, memory)
-    arrays = tuple(one for one in totals.arrays if one.node.id not in code.computed)
+    arrays = tuple(array for array in totals.arrays if array.node.id not in code.computed)
     return replace(totals, arrays=arrays, allocated=whole.allocated, stack=whole.stack)
 
 
@@ -225,11 +225,11 @@ def _has_specific_request(node: Node) -> bool:
     return node.request is not None and node.request.mode not in (NEVER_VIRTUAL, MATERIALIZED)
 
 
-def _requests_text(settled: Decision) -> str:
+def _requests_text(decision: Decision) -> str:
     """Return the memory requests of a node with their lines."""
     return "; ".join(
-        f"line {one.span.line} asks for {one.mode}"
-        for one in settled.requests if one.span is not NOWHERE
+        f"line {request.span.line} asks for {request.mode}"
+        for request in decision.requests if request.span is not NOWHERE
     )  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def _is_shown(spec: Spec) -> bool:
     )
 
 
-def _origin_text(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
+def _origin_text(origin: Origin, seconds: tuple[float, float], is_cached: bool) -> str:
     before, after = (f"{1000 * part:.1f} ms" for part in seconds)
     texts = {
         "compiled": f"compiled in {after}",
@@ -311,5 +311,5 @@ def _origin_text(origin: Origin, seconds: tuple[float, float], is_kept: bool) ->
         "memory": f"equal code was loaded already, found in {after}",
         "interpreted": "not compiled: the backend runs the assignments as they stand",
     }
-    note = "" if is_kept else "\nmade for this explanation only: no such call was made so far"
+    note = "" if is_cached else "\nmade for this explanation only: no such call was made so far"
     return f"{texts[origin]}, after {before} to read the function for these arguments{note}"

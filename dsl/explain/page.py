@@ -124,7 +124,7 @@ class _Page:
     def sections(self) -> Sequence[str]:
         """Return the sections in order, empty strings for those without content."""
         parts = self.parts
-        called = "".join(f"<br><code>{escape(one)}</code>" for one in parts.called.split("\n"))
+        called = "".join(f"<br><code>{escape(line)}</code>" for line in parts.called.split("\n"))
         origin = f"{parts.why}; {parts.origin}".replace("\n", "; ")
         return (
             f"<h1>{escape(parts.name)}</h1>",
@@ -197,10 +197,10 @@ class _Page:
     def remarks(self, title: str, remarks: Iterable[Remark]) -> str:
         """Return remarks about lines as a table."""
         rows = "\n".join(
-            f'<tr{self.link(one.span)}><td class="number keep">'
-            f"{escape(place_text(one.span, self.parts.home))}</td>"
-            f"<td>{_prose(one.sentence)}</td></tr>"
-            for one in remarks
+            f'<tr{self.link(remark.span)}><td class="number keep">'
+            f"{escape(place_text(remark.span, self.parts.home))}</td>"
+            f"<td>{_prose(remark.sentence)}</td></tr>"
+            for remark in remarks
         )
         return f"<h2>{title}</h2>\n<table>\n{rows}\n</table>" if rows else ""
 
@@ -242,12 +242,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], first: int, count
         return f"<tr>{''.join(inner)}</tr>"
 
     lines = [row(head, "th")] if head else []
-    return "<table>\n" + "\n".join([*lines, *(row(one, "td") for one in rows)]) + "\n</table>"
+    return (
+        "<table>\n"
+        + "\n".join([*lines, *(row(row_cells, "td") for row_cells in rows)])
+        + "\n</table>"
+    )
 
 
 def _prose(text: str) -> str:
     """Return a sentence in which text between backticks is code."""
-    pieces = escape(text).split("`")
-    if len(pieces) % 2 == 0:
+    segments = escape(text).split("`")
+    if len(segments) % 2 == 0:
         return escape(text)
-    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
+    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(segments))

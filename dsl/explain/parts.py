@@ -80,7 +80,9 @@ ITERATIONS_NOTE = (
 def count_rows(counts: OperationCounts) -> list[tuple[str, str, str]]:
     """Return the totals as rows: quantity, amount, and a note."""
     about = "about " if counts.is_sampled else ""
-    has_static_counts = not any("one iteration is counted" in one.text for one in counts.assumed)
+    has_static_counts = not any(
+        "one iteration is counted" in assumption.text for assumption in counts.assumed
+    )
 
     def intensity(number: int) -> str:
         text = f"{counts.total / number:.3g} operations per byte" if number else ""
@@ -123,8 +125,8 @@ def kernel_rows(
 ) -> list[tuple[str, ...]]:
     """Return the resources of each kernel; `place` formats the line of its first statement."""
     return [
-        (one.name, place(one.span, parts.home), *(f"{n:,}" for n in one[2:]))
-        for one in parts.kernels
+        (kernel.name, place(kernel.span, parts.home), *(f"{n:,}" for n in kernel[2:]))
+        for kernel in parts.kernels
     ]
 
 
@@ -135,23 +137,25 @@ TRAFFIC_TITLES = ("bytes of", "read once", "written once", "loaded", "stored")
 def traffic_rows(parts: ExplanationParts, counts: OperationCounts) -> list[tuple[str, ...]]:
     """Return the traffic of each array in bytes: each element once, and each access."""
     return [
-        (parts.names[one.node.id],)
-        + tuple(f"{n:,}" for n in (one.reads, one.writes, one.loads, one.stores))
-        for one in counts.arrays
+        (parts.names[array.node.id],)
+        + tuple(f"{n:,}" for n in (array.reads, array.writes, array.loads, array.stores))
+        for array in counts.arrays
     ]
 
 
 def assumptions(counts: OperationCounts, home: Span) -> list[Remark]:
     """Return the assumptions of the counts, in source order."""
-    return sort_remarks((Remark(one.text, one.span) for one in counts.assumed), home)
+    return sort_remarks(
+        (Remark(assumption.text, assumption.span) for assumption in counts.assumed), home
+    )
 
 
 def sort_remarks(remarks: Iterable[Remark], home: Span) -> list[Remark]:
     """Return remarks in source order, without duplicates."""
     unique: dict[tuple[str, str, int], Remark] = {}
-    for one in remarks:
-        unique.setdefault((one.sentence, one.span.source.name, one.span.line), one)
-    return sorted(unique.values(), key=lambda one: source_order(one.span, home))
+    for remark in remarks:
+        unique.setdefault((remark.sentence, remark.span.source.name, remark.span.line), remark)
+    return sorted(unique.values(), key=lambda remark: source_order(remark.span, home))
 
 
 def source_order(span: Span, home: Span) -> tuple[bool, str, int, int]:

@@ -113,7 +113,7 @@ def _assumption_lines(counts: OperationCounts, home: Span) -> list[str]:
 
 
 def _remark_lines(remarks: Iterable[Remark], home: Span) -> Iterator[str]:
-    rows = [(place_text(one.span, home), one.sentence) for one in remarks]
+    rows = [(place_text(remark.span, home), remark.sentence) for remark in remarks]
     width = max((len(place) for place, _ in rows), default=0)
     align = "<" if any(":" in place for place, _ in rows) else ">"  # left-align with file names
     for place, sentence in rows:
@@ -141,4 +141,4 @@ def _wrap_lines(lead: str, text: str) -> list[str]:
     if len(text) <= width:
         return [(lead + text).rstrip()]
     first, *rest = wrap(text, width, break_long_words=False, break_on_hyphens=False)
-    return [lead + first, *(" " * len(lead) + one for one in rest)]
+    return [lead + first, *(" " * len(lead) + line for line in rest)]

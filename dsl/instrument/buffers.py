@@ -24,7 +24,7 @@ class Buffers:
     def __init__(self, serial: int, node: int) -> None:
         self.serial = serial
         rows, width, floats, ints = map(self.symbol, ("rows", "width", "floats", "ints"))
-        self.room = {s.ROWS: var(rows), s.FLOATS: var(floats), s.INTS: var(ints)}
+        self.capacity = {s.ROWS: var(rows), s.FLOATS: var(floats), s.INTS: var(ints)}
         shapes = ((var(rows), var(width)), (var(floats),), (var(ints),), (const(s.COUNTERS),))
         self.nodes = [
             Node(node + n, label, shape, dtype)

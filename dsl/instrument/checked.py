@@ -120,21 +120,21 @@ class _CheckContext(NamedTuple):
     """The checks to add, and the facts about the procedure that they use."""
 
     overflow: bool
-    made: frozenset[Node]
-    known: Bounds
+    created: frozenset[Node]
+    bounds: Bounds
     named: frozenset[Symbol]
     """Symbols that the user named: parameters and loop variables."""
 
 
 def add_checks(
-    procedure: Procedure, overflow: bool = False, made: Iterable[Node] = ()
+    procedure: Procedure, overflow: bool = False, created: Iterable[Node] = ()
 ) -> Procedure:
     """Return the procedure with checks before each assignment that could violate a rule.
 
-    `made` are the arrays that `build` created: messages describe them by their contents.
+    `created` are the arrays that `build` created: messages describe them by their contents.
     """
     facts = symbol_bounds(procedure) if overflow else Bounds()
-    context = _CheckContext(overflow, frozenset(made), facts, user_symbols(procedure))
+    context = _CheckContext(overflow, frozenset(created), facts, user_symbols(procedure))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
@@ -146,10 +146,10 @@ def add_checks(
                 yield from _index_checks((lo, hi), Domain(), span, context)
             case Alloc(node, span):
                 yield from _index_checks(node.shape, Domain(), span, context)
-            case Print(pieces, span=span) if span is not NOWHERE:
-                for piece in pieces:
-                    if not isinstance(piece, str):
-                        yield from _operation_checks(piece, Domain(), span, context)
+            case Print(parts, span=span) if span is not NOWHERE:
+                for part in parts:
+                    if not isinstance(part, str):
+                        yield from _operation_checks(part, Domain(), span, context)
             case Check(test, Fault(code="CD0761"), over=over, span=span):
                 yield from _operation_checks(test, over, span, context)
             case While(prelude, test, span=span):
@@ -206,7 +206,7 @@ def _operation_checks(
             yield _build_check(_CAST, test, reads, domain, span, context)
         named = sorted(symbols_of(value) & context.named, key=lambda symbol: symbol.serial)
         numbers = [Position(var(symbol)) for symbol in named]
-        for test in index_overflow_tests(value, context.known):
+        for test in index_overflow_tests(value, context.bounds):
             yield _build_check(_INDEX_OVERFLOW, test, [*numbers, *reads], domain, span, context)
 
 
@@ -233,7 +233,7 @@ def _build_check(
     scope, points = Scope(), tuple(Position(var(r.symbol)) for r in domain.ranges)
     names = [f"{scope.symbol(r.symbol)} = {{{n}}}" for n, r in enumerate(domain.ranges)]
     described = [
-        (_value_name(value, scope, context.made), value) for value in dict.fromkeys(values)
+        (_value_name(value, scope, context.created), value) for value in dict.fromkeys(values)
     ]
     named = [(name, value) for name, value in described if name][:_MAX_VALUES]
     operands = [value for _, value in named]
@@ -247,11 +247,11 @@ def _build_check(
     return Check(test, fault, (*points, *operands), domain, span)
 
 
-def _value_name(value: Expr, scope: Scope, made: frozenset[Node]) -> str:
+def _value_name(value: Expr, scope: Scope, created: frozenset[Node]) -> str:
     """Return the description of a value in a message, empty where there is none."""
-    if isinstance(value, Read) and value.node in made:
+    if isinstance(value, Read) and value.node in created:
         return _CREATED_NAMES.get(value.node.label, "")
-    if any(isinstance(part, Read) and part.node in made for part in walk(value)):
+    if any(isinstance(part, Read) and part.node in created for part in walk(value)):
         return "the divisor"
     return expr_text(value, scope)
 

@@ -32,7 +32,7 @@ Cell = tuple[bool, int, Expr]
 class Columns:
     """The columns of one statement while they are collected, and the cells of each."""
 
-    found: list[Column] = field(default_factory=list)
+    entries: list[Column] = field(default_factory=list)
     cells: list[tuple[Column, tuple[Cell, ...]]] = field(default_factory=list)
     floats: int = 0
     ints: int = 0
@@ -78,10 +78,10 @@ class Columns:
                 self.add("operand", expr, guard)
                 return
             case Read(_, index):
-                for one in index:
-                    if isinstance(one, Dynamic):
-                        self.operands(one.value, guard)
-                        self.add("subscript", one.value, guard)
+                for subscript in index:
+                    if isinstance(subscript, Dynamic):
+                        self.operands(subscript.value, guard)
+                        self.add("subscript", subscript.value, guard)
                 self.add("operand", expr, guard)
                 return
         for child in children(expr):
@@ -90,22 +90,26 @@ class Columns:
     def add(self, what: ColumnKind, expr: Expr, guard: Expr | None = None) -> None:
         """Add a column for the value of an expression unless it exists."""
         dtype = expr.dtype
-        for known in self.found:
-            if known.expr == expr and known.what in (what, "before") and known.guard is None:
+        for existing in self.entries:
+            if (
+                existing.expr == expr
+                and existing.what in (what, "before")
+                and existing.guard is None
+            ):
                 return
         guard_position = None if guard is None else self._guard(guard)
         is_float = dtype.kind in "fc"
         place = self.floats if is_float else self.ints
         column = Column(what, expr, dtype, place, guard_position)
-        self.found.append(column)
+        self.entries.append(column)
         self.guarded.append((column, guard))
         self.cells.append((column, tuple(self._cells(column, expr, guard))))
 
     def places(self, target: Access) -> tuple[int | None, ...]:
         """Return the position of each recorded subscript of a target, None for affine ones."""
         values = [i.value if isinstance(i, Dynamic) else None for i in target.index]
-        known = {c.expr: c.place for c in self.found if c.what == "subscript"}
-        return tuple(None if value is None else known[value] for value in values)
+        place_of_value = {c.expr: c.place for c in self.entries if c.what == "subscript"}
+        return tuple(None if value is None else place_of_value[value] for value in values)
 
     def after(self, expr: Expr) -> tuple[Column, tuple[Cell, ...]]:
         """Return the column of the target after the statement, and its cells."""

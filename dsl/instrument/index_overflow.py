@@ -72,34 +72,34 @@ def user_symbols(procedure: Procedure) -> frozenset[Symbol]:
     return frozenset(result)
 
 
-def index_overflow_tests(expr: Expr, known: Bounds) -> Iterator[Expr]:
+def index_overflow_tests(expr: Expr, bounds: Bounds) -> Iterator[Expr]:
     """Yield the tests that no index expression in an expression overflows."""
     match expr:
         case Position(index):
-            yield from _index_tests(index, known)
+            yield from _index_tests(index, bounds)
         case Read(_, indices):
             for at in indices:
                 if isinstance(at, Affine):
-                    yield from _index_tests(at, known)
+                    yield from _index_tests(at, bounds)
         case _:
             pass
     for guard, child in guarded_operands(expr):
-        for test in index_overflow_tests(child, known):
+        for test in index_overflow_tests(child, bounds):
             yield test if guard is None else Select(guard, test, TRUE)
 
 
-def _index_tests(index: Affine, known: Bounds) -> Iterator[Expr]:
+def _index_tests(index: Affine, bounds: Bounds) -> Iterator[Expr]:
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
-            yield from _index_tests(atom.left, known)
-            yield from _index_tests(atom.right, known)
-            if atom.op == "mul" and not _fits(known.interval(_atom_index(atom))):
+            yield from _index_tests(atom.left, bounds)
+            yield from _index_tests(atom.right, bounds)
+            if atom.op == "mul" and not _fits(bounds.interval(_atom_index(atom))):
                 product = Apply(
                     OPS["mul"], (_to_float(atom.left), _to_float(atom.right)), dtypes.float64
                 )
                 yield _is_near(product, _atom_index(atom))
     is_plain = not index.terms or index == _atom_index(index.terms[0][0])
-    if not is_plain and not _fits(known.interval(index)):
+    if not is_plain and not _fits(bounds.interval(index)):
         yield _is_near(_float_value(index), index)
 
 

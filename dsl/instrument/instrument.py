@@ -57,10 +57,10 @@ def instrument(procedure: Procedure, wanted: TraceFilter) -> Instrumented:
     """Return the procedure with recording added; raises CdValueError CD0871 for a wrong `where`."""
     nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
     sizes = [x for node in nodes for extent in node.shape for x in extent.symbols()]
-    bound = [x for one in statements(procedure.body) for x in binds(one)]
+    bound = [x for item in statements(procedure.body) for x in binds(item)]
     buffers = Buffers(
         max((x.serial for x in (*sizes, *bound)), default=0),
-        max((one.id for one in nodes), default=0),
+        max((item.id for item in nodes), default=0),
     )
     instrumenter = _Instrumenter(
         buffers, wanted, parse_filter(wanted.where) if wanted.where else (), procedure
@@ -117,57 +117,63 @@ class _Instrumenter:
                 out += self.record_call(call, group, path, symbols)
                 symbols = (*symbols, *(x.symbol for x in group if isinstance(x, Let)))
                 continue
-            (one,) = group
-            match one:
+            (statement,) = group
+            match statement:
                 case Assign() | Permute():
-                    out += self.record_statement(one, path, symbols)
+                    out += self.record_statement(statement, path, symbols)
                     continue
                 case For(symbol=symbol, body=inner):
-                    new = self.instrument_block(inner, (*path, one), (*symbols, symbol))
-                    one = replace(one, body=new)
+                    new = self.instrument_block(inner, (*path, statement), (*symbols, symbol))
+                    statement = replace(statement, body=new)
                 case While(prelude, _, inner):
-                    inner_path = (*path, one)
+                    inner_path = (*path, statement)
                     lets = tuple(x.symbol for x in prelude if isinstance(x, Let))
-                    one = replace(
-                        one,
+                    statement = replace(
+                        statement,
                         prelude=self.instrument_block(prelude, inner_path, symbols),
                         body=self.instrument_block(inner, inner_path, (*symbols, *lets)),
                     )
-                case Branch(_, then, other):
-                    one = replace(
-                        one,
-                        then=self.instrument_block(then, (*path, s.BranchSide(one, True)), symbols),
+                case Branch(_, then, orelse):
+                    statement = replace(
+                        statement,
+                        then=self.instrument_block(
+                            then, (*path, s.BranchSide(statement, True)), symbols
+                        ),
                         other=self.instrument_block(
-                            other, (*path, s.BranchSide(one, False)), symbols
+                            orelse, (*path, s.BranchSide(statement, False)), symbols
                         ),
                     )
                 case Block(_, inner):
-                    one = replace(one, body=self.instrument_block(inner, (*path, one), symbols))
+                    statement = replace(
+                        statement, body=self.instrument_block(inner, (*path, statement), symbols)
+                    )
                 case Let(symbol=symbol):
                     symbols = (*symbols, symbol)
                 case _:
                     pass
-            out.append(one)
+            out.append(statement)
         return tuple(out)
 
     def record_statement(
-        self, one: Assign | Permute, path: tuple[Level, ...], symbols: tuple[Symbol, ...]
+        self, statement: Assign | Permute, path: tuple[Level, ...], symbols: tuple[Symbol, ...]
     ) -> Iterator[Statement]:
         """Yield a statement, with its recording around it where that is requested."""
-        scratch = isinstance(one, Assign) and self.nodes.is_scratch(one.target.node)
+        scratch = isinstance(statement, Assign) and self.nodes.is_scratch(statement.target.node)
         fits = (
-            FilteredDomain(()) if isinstance(one, Permute) else self.requested_points(one, symbols)
+            FilteredDomain(())
+            if isinstance(statement, Permute)
+            else self.requested_points(statement, symbols)
         )
         if fits is None or scratch:
-            yield one
+            yield statement
             return
-        if self.wanted.terms and isinstance(one, Assign):
-            for reduce, guard in find_reductions(one):
-                row = self.add_row(self.next_site(one, path, symbols, reduce), fits, guard)
+        if self.wanted.terms and isinstance(statement, Assign):
+            for reduce, guard in find_reductions(statement):
+                row = self.add_row(self.next_site(statement, path, symbols, reduce), fits, guard)
                 yield from (*row.begin(), *row.end(), *self.print_row(row))
-        row = self.add_row(self.next_site(one, path, symbols), fits, None)
+        row = self.add_row(self.next_site(statement, path, symbols), fits, None)
         yield from row.begin()
-        yield one
+        yield statement
         yield from (*row.end(), *self.print_row(row))
 
     def record_call(
@@ -179,11 +185,11 @@ class _Instrumenter:
     ) -> Iterator[Statement]:
         """Yield the statements of a library call, with the recording of its effect around them."""
         rows: list[Row] = []
-        for one in call_writes(call, body, self.nodes, self.buffers.symbol):
-            fits = self.requested_points(one.statement, symbols)
+        for write in call_writes(call, body, self.nodes, self.buffers.symbol):
+            fits = self.requested_points(write.statement, symbols)
             if fits is not None:
-                site = self.next_site(one.statement, path, symbols)
-                site = replace(site, reads=one.reads, is_part=one.is_part)
+                site = self.next_site(write.statement, path, symbols)
+                site = replace(site, reads=write.reads, is_part=write.is_part)
                 rows.append(self.add_row(site, fits, None))
         if self.wanted.printed:
             del rows[1:]  # a printed row is overwritten by the next one
@@ -197,20 +203,22 @@ class _Instrumenter:
 
     def next_site(
         self,
-        one: Assign | Permute,
+        statement: Assign | Permute,
         path: tuple[Level, ...],
         symbols: tuple[Symbol, ...],
         reduce: Reduce | None = None,
     ) -> Site:
         """Return a new site, with the next number, for a statement."""
         indices = [*symbols]
-        if isinstance(one, Assign):
-            indices += (r.symbol for r in (*one.free.ranges, *one.reduced.ranges))
+        if isinstance(statement, Assign):
+            indices += (r.symbol for r in (*statement.free.ranges, *statement.reduced.ranges))
         if reduce is not None:
             indices += (r.symbol for r in reduce.domain.ranges)
         named = frozenset(x for x in indices if x in self.source_symbols)
         unnamed = self.hidden_symbols(indices, symbols)
-        return Site(len(self.sites), one, path, symbols, reduce, own=named, hidden=unnamed)
+        return Site(
+            len(self.sites), statement, path, symbols, reduce, named_symbols=named, hidden=unnamed
+        )
 
     def hidden_symbols(
         self, indices: Iterable[Symbol], around: Iterable[Symbol]
@@ -231,13 +239,15 @@ class _Instrumenter:
         self.sites.append(row.site)
         return row
 
-    def requested_points(self, one: Assign, symbols: tuple[Symbol, ...]) -> FilteredDomain | None:
+    def requested_points(
+        self, statement: Assign, symbols: tuple[Symbol, ...]
+    ) -> FilteredDomain | None:
         """Return the requested points of an assignment, None where there are none."""
         wanted = self.wanted
-        label = s.array_name(one.target.node, one.names)
-        matched = [name for name in wanted.statements if _is_named(one, name)]
+        label = s.array_name(statement.target.node, statement.names)
+        matched = [name for name in wanted.statements if _is_named(statement, name)]
         self.arrays.add(label)
-        indices = (*symbols, *(r.symbol for r in one.free.ranges))
+        indices = (*symbols, *(r.symbol for r in statement.free.ranges))
         unnamed = self.hidden_symbols(indices, symbols)
         self.indices.update(x.name for x in indices if x not in unnamed)
         self.statements.update(matched)
@@ -245,12 +255,12 @@ class _Instrumenter:
             return None
         if wanted.statements and not matched:
             return None
-        if wanted.first_nan and one.target.node.dtype.kind not in "fc":
+        if wanted.first_nan and statement.target.node.dtype.kind not in "fc":
             return None
-        return apply_filter(self.tests, symbols, one.free.ranges, unnamed)
+        return apply_filter(self.tests, symbols, statement.free.ranges, unnamed)
 
 
-def _is_named(one: Assign, name: int | str) -> bool:
+def _is_named(statement: Assign, name: int | str) -> bool:
     if isinstance(name, int):
-        return one.span.line <= name <= one.span.end_line
-    return name in one.span.text
+        return statement.span.line <= name <= statement.span.end_line
+    return name in statement.span.text

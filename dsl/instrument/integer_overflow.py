@@ -78,8 +78,8 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
         return disjunction(is_zero, divides)
     if dtype.kind == "u":
         return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
-    other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
-    sign_changes = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
+    operand = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
+    sign_changes = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, operand)]
     return _compare("ge", Apply(OPS["bitand"], (sign_changes[0], sign_changes[1]), dtype), zero)
 
 
@@ -154,10 +154,10 @@ def _equal(left: Expr, right: Expr) -> Expr:
     return _compare("eq", left, right)
 
 
-def _conjunction(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["and"], (one, other), dtypes.bool_)
+def _conjunction(left: Expr, right: Expr) -> Expr:
+    return Apply(OPS["and"], (left, right), dtypes.bool_)
 
 
-def disjunction(one: Expr, other: Expr) -> Expr:
+def disjunction(left: Expr, right: Expr) -> Expr:
     """Return the disjunction of two tests."""
-    return Apply(OPS["or"], (one, other), dtypes.bool_)
+    return Apply(OPS["or"], (left, right), dtypes.bool_)

@@ -43,7 +43,7 @@ class NodeClasses:
 
     seen: frozenset[int]
     inner: frozenset[int]
-    made: Mapping[tuple[int, Span], tuple[Node, ...]]
+    created: Mapping[tuple[int, Span], tuple[Node, ...]]
     """Arrays that are assigned at a call, with the arrays read there: a library function that
     writes them writes all of their elements."""
     taken: frozenset[str]
@@ -54,7 +54,7 @@ class NodeClasses:
 
     def given(self, node: Node, call: Span) -> tuple[Node, ...]:
         """Return the array, or those from which a scratch array was created for a call."""
-        return self.made.get((node.id, call), ()) if self.is_scratch(node) else (node,)
+        return self.created.get((node.id, call), ()) if self.is_scratch(node) else (node,)
 
 
 def classify_nodes(procedure: Procedure) -> NodeClasses:
@@ -62,22 +62,23 @@ def classify_nodes(procedure: Procedure) -> NodeClasses:
     nodes = (*(p.node for p in procedure.parameters), *procedure.results)
     seen = {node.id for node in (*nodes, *(node for node, _ in procedure.names))}
     inner, created = set[int](), dict[tuple[int, Span], tuple[Node, ...]]()
-    for one in statements(procedure.body):
-        if isinstance(one, Assign) and one.call is not None:
+    for statement in statements(procedure.body):
+        if isinstance(statement, Assign) and statement.call is not None:
             inner.update(
-                node.id for node in (*direct_effects(one).reads, *direct_effects(one).writes)
+                node.id
+                for node in (*direct_effects(statement).reads, *direct_effects(statement).writes)
             )
-        elif not _is_inner(one):
-            seen.update(node.id for node in direct_effects(one).reads)
-        if isinstance(one, Assign) and one.call is None:
-            seen.update(node.id for node, _ in one.names)
-            created[one.target.node.id, one.span] = direct_effects(one).reads
+        elif not _is_inner(statement):
+            seen.update(node.id for node in direct_effects(statement).reads)
+        if isinstance(statement, Assign) and statement.call is None:
+            seen.update(node.id for node, _ in statement.names)
+            created[statement.target.node.id, statement.span] = direct_effects(statement).reads
     return NodeClasses(frozenset(seen), frozenset(inner), created, procedure.taken)
 
 
-def _is_inner(one: Statement) -> bool:
+def _is_inner(statement: Statement) -> bool:
     """Whether a statement comes from library text."""
-    span: Span | None = getattr(one, "span", None)
+    span: Span | None = getattr(statement, "span", None)
     return span is not None and span.source.name == LIBRARY
 
 
@@ -98,13 +99,17 @@ def group_by_call(
         at = end
 
 
-def _call_of(one: Statement) -> Span | None:
+def _call_of(statement: Statement) -> Span | None:
     """Return the library call that a statement is part of, None for the user's statements."""
-    leaves = [x for x in statements((one,)) if isinstance(x, Assign | Permute)]
+    leaves = [x for x in statements((statement,)) if isinstance(x, Assign | Permute)]
     calls = {x.call if isinstance(x, Assign) else None for x in leaves}
     if len(calls) != 1 or (call := calls.pop()) is None:
         return None
-    if isinstance(one, For | While | Branch | Block) and one.span != call and not _is_inner(one):
+    if (
+        isinstance(statement, For | While | Branch | Block)
+        and statement.span != call
+        and not _is_inner(statement)
+    ):
         return None  # a loop, branch or comment that encloses the call
     return call
 
@@ -124,15 +129,19 @@ def call_writes(
 ) -> Iterator[CallWrite]:
     """Yield the writes of one call to visible arrays."""
     inlined = statements(body)
-    assignments = [one for one in inlined if isinstance(one, Assign)]
-    bound = {x for one in inlined for x in binds(one)}
-    bound |= {r.symbol for one in assignments for r in (*one.free.ranges, *one.reduced.ranges)}
-    local_nodes = {one.node for one in inlined if isinstance(one, Alloc)}
+    assignments = [statement for statement in inlined if isinstance(statement, Assign)]
+    bound = {x for statement in inlined for x in binds(statement)}
+    bound |= {
+        r.symbol
+        for statement in assignments
+        for r in (*statement.free.ranges, *statement.reduced.ranges)
+    }
+    local_nodes = {statement.node for statement in inlined if isinstance(statement, Alloc)}
     reads: dict[Node, list[tuple[Index, ...]]] = {}
     writes: dict[Node, list[tuple[Index, ...]]] = {}
-    for one in assignments:
-        writes.setdefault(one.target.node, []).append(one.target.index)
-        for read in direct_effects(one).found:
+    for statement in assignments:
+        writes.setdefault(statement.target.node, []).append(statement.target.index)
+        for read in direct_effects(statement).found:
             for node in nodes.given(read.node, call):
                 indices = reads.setdefault(node, [])
                 indices += [read.index] if node == read.node else []
@@ -148,12 +157,12 @@ def call_writes(
     )
     for node in filter(is_visible, writes):
         domain, index = _footprint(node, writes[node], bound, symbol)
-        names = next(one.names for one in assignments if one.target.node == node)
+        names = next(statement.names for statement in assignments if statement.target.node == node)
         zero = Const(0, dtypes.int64)
         whole_assignment = Assign(
             Access(node, index), None, False, zero, domain, span=call, names=names, call=call
         )
-        yield CallWrite(whole_assignment, operands, (node.id, call) not in nodes.made)
+        yield CallWrite(whole_assignment, operands, (node.id, call) not in nodes.created)
 
 
 def _footprint(

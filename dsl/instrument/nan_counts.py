@@ -75,18 +75,18 @@ def add_nan_counting(procedure: Procedure) -> Procedure | None:
     It does not tell of what it prints, which nobody is to see twice, nor of elements that are found
     by a subscript which the statement itself changes.
     """
-    if any(isinstance(one, Print) for one in statements(procedure.body)):
+    if any(isinstance(item, Print) for item in statements(procedure.body)):
         return None
     nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
     sizes = [x for node in nodes for extent in node.shape for x in extent.symbols()]
-    bound = [x for one in statements(procedure.body) for x in binds(one)]
+    bound = [x for item in statements(procedure.body) for x in binds(item)]
     serial = max((x.serial for x in (*sizes, *bound)), default=0)
     count = Node(max((n.id for n in nodes), default=0) + 1, "nans", (const(1),), dtypes.int64)
     work = _Work(procedure, count, serial)
     body = work.body(procedure.body)
     if work.is_lost:
         return None
-    given = (replace(one, node=_plain(one.node)) for one in procedure.parameters)
+    given = (replace(item, node=_plain(item.node)) for item in procedure.parameters)
     return replace(
         procedure,
         parameters=(*given, Parameter(count, True)),
@@ -136,16 +136,16 @@ class _Work:
         left: list[Left] = []
         totals: list[Node] = []
         for call, some in group_by_call(body):
-            one = some[0]
-            if call is None and isinstance(one, Permute):
-                left = [permuted(x, one) for x in left]
-                out.append(one)
+            statement = some[0]
+            if call is None and isinstance(statement, Permute):
+                left = [permuted(x, statement) for x in left]
+                out.append(statement)
                 continue
             nests = call is None and isinstance(
-                one, For | While | Branch | Block | Break | Continue
+                statement, For | While | Branch | Block | Break | Continue
             )
-            if isinstance(one, Assign) and call is None and self.counts(one):
-                left = [x for x in left if not passes_on(one, x)]
+            if isinstance(statement, Assign) and call is None and self.counts(statement):
+                left = [x for x in left if not passes_on(statement, x)]
             stays = [x for x in left if not nests and self.stays(x, some)]
             out += self.counted([x for x in left if x not in stays], totals)
             out += self.added(totals) if nests else ()
@@ -153,86 +153,97 @@ class _Work:
                 out += some
                 left = [*stays, *self.called(call, some)]
             else:
-                inner, behind = self.inside(one)
+                inner, inner_left = self.inside(statement)
                 out.append(inner)
-                left = [*stays, *behind, *self.of(one)]
+                left = [*stays, *inner_left, *self.of(statement)]
         return out, left, totals
 
     def stays(self, left: Left, some: tuple[Statement, ...]) -> bool:
         """Whether what a statement left can be counted behind the next ones, in one loop with what
         they leave: they write none of it, and read it where they write."""
-        changed = {node for one in statements(some) for node in direct_writes(one)}
+        changed = {node for statement in statements(some) for node in direct_writes(statement)}
         if not changed:
             return True
         where = () if left.points.where is None else walk(left.points.where)
         reads = {part.node for part in (*walk(left.read), *where) if isinstance(part, Read)}
         if not reads.isdisjoint(changed) or len(some) > 1:
             return False
-        (one,) = some
-        if not isinstance(one, Assign) or one.reduced.ranges:
-            return isinstance(one, Alloc)
-        mine, other = self.renamed(left), self.renamed(Left(left.read, one.free))
-        if _sizes(mine) != _sizes(other):
+        (statement,) = some
+        if not isinstance(statement, Assign) or statement.reduced.ranges:
+            return isinstance(statement, Alloc)
+        element, target = self.renamed(left), self.renamed(Left(left.read, statement.free))
+        if _sizes(element) != _sizes(target):
             return False
-        names = {x: var(y) for x, y in zip(one.free.symbols, mine.points.symbols, strict=True)}
-        read = [part for part in walk(substitute_expr(one.value, names)) if isinstance(part, Read)]
-        return all(part.node != mine.read.node or part == mine.read for part in read)
+        names = {
+            x: var(y) for x, y in zip(statement.free.symbols, element.points.symbols, strict=True)
+        }
+        read = [
+            part for part in walk(substitute_expr(statement.value, names)) if isinstance(part, Read)
+        ]
+        return all(part.node != element.read.node or part == element.read for part in read)
 
-    def inside(self, one: Statement) -> tuple[Statement, list[Left]]:
+    def inside(self, statement: Statement) -> tuple[Statement, list[Left]]:
         """Return a statement with counting added to those in it, and what is counted behind it."""
-        match one:
+        match statement:
             case Block(body=inner):
                 out, left, totals = self.until_end(inner)
-                return replace(one, body=(*out, *self.added(totals))), left
+                return replace(statement, body=(*out, *self.added(totals))), left
             case For(body=inner):
-                body, left = self.sunk(inner, lambda left: out_of_loop(one, left, self.counts))
-                return replace(one, body=body), left
+                body, left = self.sunk(
+                    inner, lambda left: out_of_loop(statement, left, self.counts)
+                )
+                return replace(statement, body=body), left
             case While(prelude, _, inner):
-                return replace(one, prelude=self.body(prelude), body=self.body(inner)), []
-            case Branch(_, then, other):
-                then, yes = self.sunk(then, lambda left: out_of_branch(one, True, left))
-                other, no = self.sunk(other, lambda left: out_of_branch(one, False, left))
-                return replace(one, then=then, other=other), [*yes, *no]
+                return replace(statement, prelude=self.body(prelude), body=self.body(inner)), []
+            case Branch(_, then, orelse):
+                then, yes = self.sunk(then, lambda left: out_of_branch(statement, True, left))
+                orelse, no = self.sunk(orelse, lambda left: out_of_branch(statement, False, left))
+                return replace(statement, then=then, other=orelse), [*yes, *no]
             case _:
-                return one, []
+                return statement, []
 
     def sunk(
         self, body: tuple[Statement, ...], sink: Callable[[list[Left]], Iterator[Left | None]]
     ) -> tuple[tuple[Statement, ...], list[Left]]:
         """Return a list of statements with counting added, and what is counted behind it."""
         out, left, totals = self.until_end(body)
-        behind = list(sink(left))
-        stays = [one for one, there in zip(left, behind, strict=True) if there is None]
-        return self.ended(out, stays, totals), [there for there in behind if there is not None]
+        sunk = list(sink(left))
+        stays = [element for element, there in zip(left, sunk, strict=True) if there is None]
+        return self.ended(out, stays, totals), [there for there in sunk if there is not None]
 
-    def of(self, one: Statement) -> Iterator[Left]:
+    def of(self, statement: Statement) -> Iterator[Left]:
         """Yield what a statement leaves that may be NaN."""
-        if not isinstance(one, Assign) or not self.counts(one):
+        if not isinstance(statement, Assign) or not self.counts(statement):
             return
-        read, points = Read(one.target.node, one.target.index, one.span), one.free
+        read, points = (
+            Read(statement.target.node, statement.target.index, statement.span),
+            statement.free,
+        )
         parts = [x.value for x in read.index if isinstance(x, Dynamic)]
         parts += () if points.where is None else (points.where,)
         self.is_lost |= any(
             isinstance(part, Read) and part.node == read.node for x in parts for part in walk(x)
         )
-        yield Left(read, points, one)
+        yield Left(read, points, statement)
 
-    def counts(self, one: Assign) -> bool:
+    def counts(self, statement: Assign) -> bool:
         """Whether what a statement leaves is counted."""
-        node = one.target.node
-        return node.dtype.kind in "fc" and not self.nodes.is_scratch(node) and self.may_make(one)
+        node = statement.target.node
+        return (
+            node.dtype.kind in "fc" and not self.nodes.is_scratch(node) and self.may_make(statement)
+        )
 
     def called(self, call: Span, some: tuple[Statement, ...]) -> Iterator[Left]:
         """Yield what a call of the library leaves."""
-        for one in call_writes(call, some, self.nodes, self.symbol):
-            target = one.statement.target
+        for write in call_writes(call, some, self.nodes, self.symbol):
+            target = write.statement.target
             if target.node.dtype.kind in "fc":
-                yield Left(Read(target.node, target.index, call), one.statement.free)
+                yield Left(Read(target.node, target.index, call), write.statement.free)
 
-    def may_make(self, one: Assign) -> bool:
+    def may_make(self, statement: Assign) -> bool:
         """Whether a statement may leave a NaN where it reads none of arrays that are counted."""
-        harmless = one.op is None or one.op.name in _HARMLESS
-        return not harmless or any(map(self.may_be, walk(one.value)))
+        harmless = statement.op is None or statement.op.name in _HARMLESS
+        return not harmless or any(map(self.may_be, walk(statement.value)))
 
     def may_be(self, part: Expr) -> bool:
         """Whether a part of an expression may be the first to be NaN."""
@@ -251,16 +262,14 @@ class _Work:
     def counted(self, left: Sequence[Left], totals: list[Node]) -> Iterator[Assign]:
         """Yield what counts, and add the counts to some: one for all that has the same ranges."""
         groups: dict[object, tuple[Domain, list[Expr]]] = {}
-        for one in map(self.renamed, left):
-            key = (*_sizes(one), None if one.points.where is None else id(one))
-            points, tests = groups.setdefault(key, (one.points, []))
-            same = zip(one.points.symbols, points.symbols, strict=True)
-            read = substitute_expr(one.read, {mine: var(other) for mine, other in same})
+        for a in map(self.renamed, left):
+            key = (*_sizes(a), None if a.points.where is None else id(a))
+            points, tests = groups.setdefault(key, (a.points, []))
+            same = zip(a.points.symbols, points.symbols, strict=True)
+            read = substitute_expr(a.read, {symbol: var(b) for symbol, b in same})
             tests.append(is_nan(read))
         for points, tests in groups.values():
-            some = functools.reduce(
-                lambda one, other: Apply(OPS["bitor"], (one, other), dtypes.bool_), tests
-            )
+            some = functools.reduce(lambda a, b: Apply(OPS["bitor"], (a, b), dtypes.bool_), tests)
             number: Expr = Cast(some, dtypes.int64)
             if points.ranges or points.where is not None:
                 number = Reduce(OPS["add"], points, number, dtypes.int64)
@@ -275,17 +284,17 @@ class _Work:
             yield Assign(place, OPS["add"], False, Read(total, ()), Domain())
         totals.clear()
 
-    def renamed(self, one: Left) -> Left:
+    def renamed(self, left: Left) -> Left:
         """Return the same elements, with indices that nothing else has."""
         names: dict[Symbol, Affine] = {}
         ranges: list[Range] = []
-        for r in one.points.ranges:
+        for r in left.points.ranges:
             lo, hi = substitute(r.lo, names), substitute(r.hi, names)
             ranges.append(Range(self.symbol(r.symbol.name), lo, hi))
             names[r.symbol] = var(ranges[-1].symbol)
-        where = one.points.where
+        where = left.points.where
         test = None if where is None else substitute_expr(where, names)
-        read = substitute_expr(one.read, names)
+        read = substitute_expr(left.read, names)
         assert isinstance(read, Read), "names change nothing else"
         return Left(read, Domain(tuple(ranges), test))
 
@@ -299,11 +308,11 @@ def _sizes(left: Left) -> tuple[tuple[Affine, Affine], ...]:
 def _uncounted(procedure: Procedure) -> frozenset[int]:
     """Return the arrays that may hold a NaN from the start: what is given, and what trades places
     with that."""
-    given = {one.node.id for one in procedure.parameters}
+    given = {item.node.id for item in procedure.parameters}
     trades = [
-        {node.id for node in (*one.nodes, *one.sources)}
-        for one in statements(procedure.body)
-        if isinstance(one, Permute)
+        {node.id for node in (*item.nodes, *item.sources)}
+        for item in statements(procedure.body)
+        if isinstance(item, Permute)
     ]
     while more := [trade for trade in trades if not trade <= given and not trade.isdisjoint(given)]:
         given.update(*more)

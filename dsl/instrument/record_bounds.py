@@ -9,7 +9,7 @@ point of a row. A loop with data-dependent bounds makes the size unbounded.
 >>> import plusequals as pe
 >>> text = "def f(x):\\n    for t in range(50):\\n        x[i] += t\\n"
 >>> procedure = pe.cd_from_source(text).procedure(np.zeros(10))
->>> room_of(instrument(procedure, TraceFilter()).layout, {})
+>>> buffer_size(instrument(procedure, TraceFilter()).layout, {})
 Room(rows=50, floats=1000, ints=0)
 """
 
@@ -44,7 +44,9 @@ class BufferSize(NamedTuple):
 
     def within(self, most: BufferSize) -> BufferSize:
         """Return the size clamped to between 1 and `most` in each part."""
-        return BufferSize(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
+        return BufferSize(
+            *(max(1, min(size, limit)) for size, limit in zip(self, most, strict=True))
+        )
 
     def reduced_to(self, most: int, width: int) -> BufferSize:
         """Return the size reduced to `most` bytes: rows of a table of that width get up to a
@@ -59,11 +61,11 @@ class BufferSize(NamedTuple):
         rows = min(self.rows, max(most // 4, most * self.rows * width * 8 // whole) // (8 * width))
         left, asked = most // 8 - rows * width, self.floats + self.ints
         return BufferSize(
-            rows, *(max(left, 0) * one // max(asked, 1) for one in (self.floats, self.ints))
+            rows, *(max(left, 0) * size // max(asked, 1) for size in (self.floats, self.ints))
         )
 
 
-def room_of(
+def buffer_size(
     layout: Layout,
     sizes: Mapping[Symbol, int],
     one_by_one: bool = False,
@@ -75,22 +77,27 @@ def room_of(
     except that those of one library call are there together.
     """
     bounds = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
-    by_site = [_site_room(site, bounds) for site in layout.sites]
+    by_site = [_site_buffer_size(site, bounds) for site in layout.sites]
     if one_by_one:
         by_site = [
-            one and BufferSize(1, *(n // max(1, one.rows) for n in one[1:])) for one in by_site
+            needed and BufferSize(1, *(n // max(1, needed.rows) for n in needed[1:]))
+            for needed in by_site
         ]
-    rooms = [one for one in by_site if one is not None]
-    if len(rooms) < len(by_site):
+    site_sizes = [needed for needed in by_site if needed is not None]
+    if len(site_sizes) < len(by_site):
         return None
     if first_nan and not one_by_one:
-        rows = sum(one.rows for one in rooms)
-        per_row = [BufferSize(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
+        rows = sum(needed.rows for needed in site_sizes)
+        per_row = [
+            BufferSize(1, *(n // max(1, needed.rows) for n in needed[1:])) for needed in site_sizes
+        ]
         calls = [site.reads is not None for site in layout.sites]
         return BufferSize(
-            rows, *(_largest_row([one[at] for one in per_row], calls) for at in (1, 2))
+            rows, *(_largest_row([needed[at] for needed in per_row], calls) for at in (1, 2))
         )
-    return BufferSize(*(_combine_rows((one[at] for one in rooms), one_by_one) for at in range(3)))
+    return BufferSize(
+        *(_combine_rows((needed[at] for needed in site_sizes), one_by_one) for at in range(3))
+    )
 
 
 def _combine_rows(counts: Iterable[int], one_by_one: bool) -> int:
@@ -103,7 +110,7 @@ def _largest_row(counts: Sequence[int], calls: Sequence[bool]) -> int:
     return max([together, *counts])
 
 
-def _site_room(site: Site, bounds: Bounds) -> BufferSize | None:
+def _site_buffer_size(site: Site, bounds: Bounds) -> BufferSize | None:
     """Return the size for a site, None where its iteration count is data-dependent."""
     iterations = 1
     for level in site.path:

@@ -29,9 +29,9 @@ from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
-from .kept_values import Kept, keeping, kept_of, may_stop
+from .kept_values import SavedBox, keeping, may_stop, saved_boxes_of
 from .nan_counts import add_nan_counting
-from .record_bounds import BufferSize, memory_left, room_of
+from .record_bounds import BufferSize, buffer_size, memory_left
 from .rows import REST_LINE, ROW_LINE
 from .sites import Layout, TraceFilter
 from .work_estimate import is_quick
@@ -90,7 +90,7 @@ class Recording:
     """Whether it may be given less room than what it records takes."""
     counts: bool = False
     """Whether it records nothing, but counts the NaNs that it writes, see `nans`."""
-    kept: tuple[Kept, ...] = ()
+    saved_boxes: tuple[SavedBox, ...] = ()
     """What such a run overwrites that it would read again."""
     keeps: bool = False
     """Whether it keeps that itself."""
@@ -114,7 +114,7 @@ class Run:
     """How many wanted points, and terms, there was no room for."""
     asked: int
     """Bytes that it records at most, where that is known before; else 0."""
-    room: int
+    capacity: int
     """Bytes that there was room for."""
     sizes: Mapping[Symbol, int]
     """The sizes of arguments that only the run knew."""
@@ -132,19 +132,19 @@ class Run:
     @property
     def lost(self) -> str:
         """How many records are not there, and why, where there was no room for all of them."""
-        told = f"{self.dropped} records were dropped"
+        text = f"{self.dropped} records were dropped"
         if not self.full:
-            return told
-        more = self.asked > self.room
+            return text
+        more = self.asked > self.capacity
         much = f"all of them take up to {self.asked:,} bytes, and " if more else ""
         less = "; `arrays=` and `statements=` record less, `memory=` makes more room"
-        return f"{told}: {much}there was room for {self.room:,}{'' if more else ' bytes'}{less}"
+        return f"{text}: {much}there was room for {self.capacity:,}{'' if more else ' bytes'}{less}"
 
     @property
     def nbytes(self) -> int:
         """How much host memory its records and the copies of its arguments take."""
-        kept = (one for one in self.given.values() if isinstance(one, np.ndarray))
-        return sum(one.nbytes for one in (self.table, self.floats, self.ints, *kept))
+        copies = (array for array in self.given.values() if isinstance(array, np.ndarray))
+        return sum(array.nbytes for array in (self.table, self.floats, self.ints, *copies))
 
 
 class Recorder(ReentrantLock):
@@ -201,22 +201,26 @@ class Recorder(ReentrantLock):
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            made = first
-            if made.counts:
-                results = self._counted(made, arrays, title, place)
+            instrumented = first
+            if instrumented.counts:
+                results = self._counted(instrumented, arrays, title, place)
                 if results is not None:
                     return results
-                made = chosen.run(codes.recording, self.wanted, title[1])
-            sizes = dict(_sizes(made.callee.parameters, arrays))
-            asked = room_of(made.layout, sizes, self.wanted.printed, self.wanted.first_nan)
-            most = self._reserve(made, asked)
-            room, recording = min(most, _device_bytes(title[1], asked)), made
-            buffers = _allocate_buffers(made.layout, self._left(place) if most else 0, asked, room)
-            if not made.scarce and asked is not None and not _holds(buffers, asked):
+                instrumented = chosen.run(codes.recording, self.wanted, title[1])
+            sizes = dict(_sizes(instrumented.callee.parameters, arrays))
+            asked = buffer_size(
+                instrumented.layout, sizes, self.wanted.printed, self.wanted.first_nan
+            )
+            most = self._reserve(instrumented, asked)
+            capacity, recording = min(most, _device_bytes(title[1], asked)), instrumented
+            buffers = _allocate_buffers(
+                instrumented.layout, self._left(place) if most else 0, asked, capacity
+            )
+            if not instrumented.scarce and asked is not None and not _holds(buffers, asked):
                 scarce = replace(self.wanted, scarce=True)
                 recording = chosen.run(codes.recording, scarce, title[1])
-            room = sum(one.nbytes for one in buffers[:-1]) if most else 0
-            given = _given(recording.callee.parameters, arrays, most - room)
+            capacity = sum(buffer.nbytes for buffer in buffers[:-1]) if most else 0
+            given = _given(recording.callee.parameters, arrays, most - capacity)
             error = ""
             lines: list[str] = []
             try:
@@ -232,7 +236,7 @@ class Recorder(ReentrantLock):
                 if self._printed is not None:
                     buffers = parse_buffers(lines, recording.layout.width, buffers[-1])
                 asks = 0 if asked is None else asked.bytes(recording.layout.width)
-                done = _taken(title, recording, buffers, sizes, given, error, (asks, room))
+                done = _taken(title, recording, buffers, sizes, given, error, (asks, capacity))
                 self._keep(place, done, most)
 
         return run
@@ -245,51 +249,53 @@ class Recorder(ReentrantLock):
         wanted = self.wanted
         if plain and on_host and not (self._printed or self._is_full):
             wanted = replace(wanted, counts="much")
-        found: Recording = codes.recording(wanted, backend)
-        if wanted.counts == "much" and not found.counts:
+        recording: Recording = codes.recording(wanted, backend)
+        if wanted.counts == "much" and not recording.counts:
             with self._lock:
                 self._times[codes] += 1
             if self._times[codes] > MAX_RUNS_UNCOMPILED:
-                found = codes.recording(replace(wanted, counts="often"), backend)
-        return found
+                recording = codes.recording(replace(wanted, counts="often"), backend)
+        return recording
 
     def _counted(
-        self, made: Recording, arrays: Sequence[Array], title: tuple[str, str, str], place: int
+        self, recording: Recording, arrays: Sequence[Array], title: tuple[str, str, str], place: int
     ) -> tuple[Array, ...] | None:
         """Return the results of a run that makes no NaN; None where it makes one, or fails, with
         the arrays that it reads as they were before: all others it writes again as it did.
 
         Where it keeps them itself it fails for want of memory only, as a run that is not traced.
         """
-        parameters, results = made.callee.parameters[: len(arrays)], None
-        count, code = np.zeros(1, np.int64), made.callee.code
+        parameters, results = recording.callee.parameters[: len(arrays)], None
+        count, code = np.zeros(1, np.int64), recording.callee.code
         sizes = dict(_sizes(parameters, arrays))
-        parts = [arrays[one.at][one.part(sizes)] for one in made.kept]
-        if made.keeps:
-            rooms = [_empty(arrays[one.at], code) for one in made.kept]
-            results = made.callee((*arrays, count, *rooms))
+        parts = [arrays[saved.at][saved.part(sizes)] for saved in recording.saved_boxes]
+        if recording.keeps:
+            copies = [_empty(arrays[saved.at], code) for saved in recording.saved_boxes]
+            results = recording.callee((*arrays, count, *copies))
             if count[0]:
-                for one, part, room in zip(made.kept, parts, rooms, strict=True):
-                    part[...] = room[one.part(sizes)]
+                for saved, part, saved_copy in zip(
+                    recording.saved_boxes, parts, copies, strict=True
+                ):
+                    part[...] = saved_copy[saved.part(sizes)]
         else:
             with suppress(Exception):  # what it raises is raised again when it is recorded
                 before = [_copy_array(part, code) for part in parts]
                 try:
-                    results = made.callee((*arrays, count))
+                    results = recording.callee((*arrays, count))
                 finally:
                     if results is None or count[0]:
                         for part, values in zip(parts, before, strict=True):
                             part[...] = values
         if results is None or count[0]:
             return None
-        table = np.zeros((0, made.layout.width), np.int64)
+        table = np.zeros((0, recording.layout.width), np.int64)
         none = np.zeros(0), np.zeros(0, np.int64)
         counts = 0, 0, 0, 0
-        run = Run(*title, made.layout, parameters, table, *none, *counts, sizes, False, {})
+        run = Run(*title, recording.layout, parameters, table, *none, *counts, sizes, False, {})
         self._keep(place, run, 0)
         return results
 
-    def _reserve(self, made: Recording, asked: BufferSize | None) -> int:
+    def _reserve(self, recording: Recording, asked: BufferSize | None) -> int:
         """Return how many bytes a run that begins may take, which nobody else gets until it ends:
         what its records and arguments take, half of what is left where data decides how much."""
         with self._lock:
@@ -299,9 +305,11 @@ class Recorder(ReentrantLock):
             if asked is None:
                 most = left // 2
             else:
-                kept = MAX_ARGUMENT_BYTES * len(made.callee.parameters)
+                argument_bytes = MAX_ARGUMENT_BYTES * len(recording.callee.parameters)
                 most = min(
-                    left, asked.within(BufferSize(*_MAX_ROOM)).bytes(made.layout.width) + kept
+                    left,
+                    asked.within(BufferSize(*_MAX_ROOM)).bytes(recording.layout.width)
+                    + argument_bytes,
                 )
             self._taken += most
             return most
@@ -316,22 +324,24 @@ class Recorder(ReentrantLock):
     def _out_of_memory(self, problem: MemoryError) -> CdMemoryError:
         """Return the error of a run that ran out of memory: what the trace holds, how to record
         less."""
-        known = problem.diagnostics[0] if isinstance(problem, CdError) else None
-        first = known or Diagnostic("CD0705", f"there is not enough memory for a run: {problem}")
+        diagnostic = problem.diagnostics[0] if isinstance(problem, CdError) else None
+        first = diagnostic or Diagnostic(
+            "CD0705", f"there is not enough memory for a run: {problem}"
+        )
         note = f"the trace takes up to {self._taken:,} bytes; what it has recorded stays readable"
-        helps = (_LESS,) if known is None else (*known.helps, _LESS)
+        helps = (_LESS,) if diagnostic is None else (*diagnostic.helps, _LESS)
         return CdMemoryError(replace(first, notes=(*first.notes, note), helps=helps))
 
     def _printing(
         self, recording: Recording, arrays: Sequence[Any], backend: str, lines: list[str]
     ) -> tuple[Array, ...]:
         """Run code whose device prints what it records, and add the lines, also where it fails."""
-        made = RUNTIME.backend(backend)
-        assert self._printed is not None and isinstance(made, CanPrint), "else it records"
+        provider = RUNTIME.backend(backend)
+        assert self._printed is not None and isinstance(provider, CanPrint), "else it records"
         run = None
         try:
             with self._printed.run() as run:
-                code = made.printing(recording.callee.code, run.number)
+                code = provider.printing(recording.callee.code, run.number)
                 return recording.callee.running(code)(arrays)
         finally:
             lines += () if run is None else run.lines
@@ -398,15 +408,15 @@ def compile_recording(
 
     It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
     """
-    made, now = instrument(procedure, wanted), settings.current()
+    instrumented, now = instrument(procedure, wanted), settings.current()
     if wanted.counts == "often" or (wanted.counts == "much" and not is_quick(procedure)):
         counts = add_nan_counting(procedure)
         if counts is not None:
-            return _counting(build(counts), procedure, backend, made.layout)
+            return _counting(build(counts), procedure, backend, instrumented.layout)
     sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
-    if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
+    if not wanted.scarce and buffer_size(instrumented.layout, dict.fromkeys(sizes, 1)) is None:
         wanted = replace(wanted, scarce=True)  # the data decides how much it is
-        made = instrument(procedure, wanted)
+        instrumented = instrument(procedure, wanted)
     profile = "strict" if wanted.terms else now.profile
     quick = is_quick(procedure)
     thorough = wanted.first_nan and not quick  # it looks at all elements, and records few
@@ -414,15 +424,20 @@ def compile_recording(
     effort = now.optimize if thorough else effort
     passes = "short" if quick else now.pipeline
     with settings.override(profile=profile, optimize=effort, pipeline=passes):
-        return Recording(link.link(build(made.procedure), backend), made.layout, wanted.scarce)
+        return Recording(
+            link.link(build(instrumented.procedure), backend), instrumented.layout, wanted.scarce
+        )
 
 
 def _counting(counts: Procedure, procedure: Procedure, backend: str, layout: Layout) -> Recording:
     """Return code that counts the NaNs that a procedure writes, and what it has to keep of that."""
-    kept, keeps = kept_of(procedure, inputs_of(procedure, accesses_of(procedure))), False
+    saved_boxes, keeps = (
+        saved_boxes_of(procedure, inputs_of(procedure, accesses_of(procedure))),
+        False,
+    )
     if not may_stop(counts):
-        counts, keeps = keeping(counts, kept), True
-    return Recording(link.link(counts, backend), layout, False, True, kept, keeps)
+        counts, keeps = keeping(counts, saved_boxes), True
+    return Recording(link.link(counts, backend), layout, False, True, saved_boxes, keeps)
 
 
 def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
@@ -460,10 +475,10 @@ def _empty(array: Array, code: Code) -> Array:
 def _device_bytes(backend: str, asked: BufferSize | None = None) -> int:
     """Return how many bytes a device has for records: a share of what it has left, and less than
     it could where it is not known how much is asked for."""
-    made = RUNTIME.backend(backend)
-    if not isinstance(made, HasMemory):
+    provider = RUNTIME.backend(backend)
+    if not isinstance(provider, HasMemory):
         return _NO_LIMIT
-    most = made.memory_left() // MEMORY_SHARE
+    most = provider.memory_left() // MEMORY_SHARE
     return min(most, _UNBOUNDED_BYTES) if asked is None else most
 
 
@@ -475,12 +490,12 @@ def _allocate_buffers(
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
-        room = whole.reduced_to(most, layout.width)
+        size = whole.reduced_to(most, layout.width)
         try:
-            table = np.zeros((room.rows, layout.width), np.int64)
-            return table, np.zeros(room.floats), np.zeros(room.ints, np.int64), used
+            table = np.zeros((size.rows, layout.width), np.int64)
+            return table, np.zeros(size.floats), np.zeros(size.ints, np.int64), used
         except MemoryError:
-            most = room.bytes(layout.width) // 2
+            most = size.bytes(layout.width) // 2
             if most < _LEAST:
                 message = "there is not enough memory to record anything"
                 raise CdMemoryError(Diagnostic("CD0705", message, helps=(_LESS,))) from None
@@ -496,7 +511,7 @@ def _used(buffer: np.ndarray, count: int) -> np.ndarray:
 
 def _holds(buffers: Sequence[Array], asked: BufferSize) -> bool:
     """Whether buffers have the room that is asked for."""
-    return all(len(one) >= count for one, count in zip(buffers, asked, strict=False))
+    return all(len(buffer) >= count for buffer, count in zip(buffers, asked, strict=False))
 
 
 def _taken(
@@ -506,7 +521,7 @@ def _taken(
     sizes: Mapping[Symbol, int],
     given: Mapping[int, Array],
     error: str,
-    room: tuple[int, int],
+    byte_counts: tuple[int, int],
 ) -> Run:
     table, floats, ints, used = buffers
     full = recording.scarce and not used[s.LIMIT]
@@ -519,7 +534,7 @@ def _taken(
         _used(ints, used[s.INTS]),
         int(used[s.POINTS]),
         int(used[s.DROPPED]),
-        *room,
+        *byte_counts,
         sizes,
         bool(full),
         given,

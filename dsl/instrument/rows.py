@@ -95,16 +95,16 @@ class Row:
             self.is_recording,
             self.fit_count,
         ) = map(buffers.symbol, ("row", "first_float", "first_int", "want", "go", "fit"))
-        one, reduce = site.statement, site.reduce
+        statement, reduce = site.statement, site.reduce
         self.ranges: tuple[Range, ...] = fits.ranges
         self.axes = tuple(bounding_box(fits.ranges))
         self.is_assignment = site.is_assignment
-        self.first_nan = wanted.first_nan and isinstance(one, Assign)
+        self.first_nan = wanted.first_nan and isinstance(statement, Assign)
         self.condition: Expr | None = None
         """The test that a point is requested, None where all are."""
         self.within_limit: Expr | None = None
         """The test that a point is within the limit, where its number decides that."""
-        self.has_room: Expr | None = None
+        self.has_capacity: Expr | None = None
         """The test that the buffers have room for a point, where they may not."""
         self.is_ranked = False
         """Whether points are counted one by one to apply the limit."""
@@ -117,36 +117,36 @@ class Row:
         self.columns = Columns()
         self.after: tuple[Cell, ...] = ()
         self.site = site
-        if isinstance(one, Permute):
+        if isinstance(statement, Permute):
             return
-        self.set_condition(one, wanted, fits, guard)
+        self.set_condition(statement, wanted, fits, guard)
         if reduce is not None:
             self.ranges = (*fits.ranges, *reduce.domain.ranges)
             self.axes = tuple(bounding_box(self.ranges))
         self.set_limit(wanted)
         if wanted.scarce:
-            self.has_room = compare("lt", self.flat, var(self.fit_count))
+            self.has_capacity = compare("lt", self.flat, var(self.fit_count))
         masked = self.condition is not None or self.within_limit is not None or self.is_ranked
         masked = masked or self.first_nan or is_non_rectangular(self.ranges)
-        self.columns.of(one, reduce, masked)
-        after, self.after = self.columns.after(self.result_value(one, reduce))
-        self.is_late = self.first_nan and not wanted.printed and self.can_record_late(one)
+        self.columns.of(statement, reduce, masked)
+        after, self.after = self.columns.after(self.result_value(statement, reduce))
+        self.is_late = self.first_nan and not wanted.printed and self.can_record_late(statement)
         kinds = [cell[0] for cell in self.cells(True)] if self.is_late else []
         self.backup_counts = {True: kinds.count(True), False: kinds.count(False)}
         self.site = replace(
-            site, axes=self.axes, columns=(*self.columns.found, after),
+            site, axes=self.axes, columns=(*self.columns.entries, after),
             floats=self.columns.floats, ints=self.columns.ints, is_masked=masked,
             spare=(self.backup_counts[True], self.backup_counts[False]),
         )  # fmt: skip
 
     def set_condition(
-        self, one: Assign, wanted: TraceFilter, fits: FilteredDomain, guard: Expr | None
+        self, statement: Assign, wanted: TraceFilter, fits: FilteredDomain, guard: Expr | None
     ) -> None:
         """Set the test of requested points; the axes are those of the assignment."""
         step = wanted.sample
         sampled = () if step == 1 else (compare("eq", mod(self.flat, const(step)), const(0)),)
         reduce = self.site.reduce
-        tests = [one.free.where, *fits.inner, *sampled, guard]
+        tests = [statement.free.where, *fits.inner, *sampled, guard]
         tests.append(None if reduce is None else reduce.domain.where)
         self.condition = conjunction(test for test in tests if test is not None)
 
@@ -160,31 +160,40 @@ class Row:
             counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
             self.within_limit = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
 
-    def can_record_late(self, one: Assign) -> bool:
+    def can_record_late(self, statement: Assign) -> bool:
         """Whether the requested points and their indices are the same after a statement as before
         it; not for library calls, which change more than their target."""
-        tests = [self.condition, *(x.value for x in one.target.index if isinstance(x, Dynamic))]
-        if self.site.reads is not None or self.site.reduce is not None or one.pair is not None:
+        tests = [
+            self.condition,
+            *(x.value for x in statement.target.index if isinstance(x, Dynamic)),
+        ]
+        if (
+            self.site.reads is not None
+            or self.site.reduce is not None
+            or statement.pair is not None
+        ):
             return False
         return not any(self.is_changed(test) for test in tests if test is not None)
 
     def is_changed(self, value: Expr) -> bool:
         """Whether a value reads what the statement writes."""
-        one = self.site.statement
-        assert isinstance(one, Assign)
-        return any(isinstance(part, Read) and part.node == one.target.node for part in walk(value))
+        statement = self.site.statement
+        assert isinstance(statement, Assign)
+        return any(
+            isinstance(part, Read) and part.node == statement.target.node for part in walk(value)
+        )
 
-    def result_value(self, one: Assign, reduce: Reduce | None) -> Expr:
+    def result_value(self, statement: Assign, reduce: Reduce | None) -> Expr:
         """Return the result at a point: the written element, or a term."""
         if reduce is not None:
             return reduce.value
-        node, places = one.target.node, self.columns.places(one.target)
+        node, places = statement.target.node, self.columns.places(statement.target)
         ints = self.columns.ints + (node.dtype.kind not in "fc")
         index = tuple(
             x if at is None else Dynamic(self.recorded_int(ints, at))
-            for x, at in zip(one.target.index, places, strict=True)
+            for x, at in zip(statement.target.index, places, strict=True)
         )
-        return Read(node, index, one.span)
+        return Read(node, index, statement.span)
 
     @property
     def flat(self) -> Affine:
@@ -207,7 +216,7 @@ class Row:
         return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + place,))
 
     @property
-    def room(self) -> Affine:
+    def capacity(self) -> Affine:
         """The number of points of a row, the first ones, that the buffers have room for."""
         return var(self.fit_count) if self.is_scarce else self.size
 
@@ -215,12 +224,12 @@ class Row:
     def points(self) -> Domain:
         """The recorded points, once the mask is set."""
         if not self.site.is_masked:
-            return Domain(self.ranges, self.has_room)
+            return Domain(self.ranges, self.has_capacity)
         mask = self.recorded_int(self.site.ints, 0)
-        kept: Expr = Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_)
-        if self.has_room is not None:  # points without room have no mask
-            kept = Select(self.has_room, kept, Const(False, dtypes.bool_))
-        return Domain(self.ranges, kept)
+        is_recorded: Expr = Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_)
+        if self.has_capacity is not None:  # points without room have no mask
+            is_recorded = Select(self.has_capacity, is_recorded, Const(False, dtypes.bool_))
+        return Domain(self.ranges, is_recorded)
 
     def begin(self) -> Iterator[Statement]:
         """Yield the statements that record the state before the statement."""
@@ -234,11 +243,11 @@ class Row:
         yield Let(self.is_requested, to_integer(conjunction(wanted)))
         tests = [
             compare("eq", var(self.is_requested), const(1)),
-            compare("lt", var(self.row), buffers.room[s.ROWS]),
+            compare("lt", var(self.row), buffers.capacity[s.ROWS]),
             compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
         ]
         needs = [
-            (var(first), per_point, buffers.room[place])
+            (var(first), per_point, buffers.capacity[place])
             for first, per_point, place in (
                 (self.first_float, site.floats + self.backup_counts[True], s.FLOATS),
                 (self.first_int, site.ints + self.backup_counts[False], s.INTS),
@@ -248,22 +257,24 @@ class Row:
             yield Let(self.fit_count, Position(self.fitting_points(needs)))
             tests.append(compare("ge", var(self.fit_count), minimum(self.size, const(1))))
         else:
-            tests += [compare("le", first + self.size * n, room) for first, n, room in needs]
+            tests += [
+                compare("le", first + self.size * n, capacity) for first, n, capacity in needs
+            ]
         yield Let(self.is_recording, to_integer(conjunction(tests)))
         missed = buffers.count(s.DROPPED, self.count_points(Domain(self.ranges, self.condition)))
-        other = Branch(
+        orelse = Branch(
             compare("eq", var(self.is_requested), const(1)), (missed, *self.stop_recording()), ()
         )
         yield Branch(
-            compare("eq", var(self.is_recording), const(1)), tuple(self.record_before()), (other,)
+            compare("eq", var(self.is_recording), const(1)), tuple(self.record_before()), (orelse,)
         )
 
     def fitting_points(self, needs: Sequence[tuple[Affine, int, Affine]]) -> Affine:
         """Return the number of points that fit, given for each buffer its used part, the size of a
         point, and its capacity."""
         fit = self.size
-        for first, per_point, room in needs:
-            fit = minimum(fit, floordiv(room - first, const(per_point)))
+        for first, per_point, capacity in needs:
+            fit = minimum(fit, floordiv(capacity - first, const(per_point)))
         return fit
 
     def stop_recording(self) -> Iterator[Statement]:
@@ -292,7 +303,9 @@ class Row:
     def requested_points(self) -> Domain:
         """The requested points that are within the limit and the room."""
         tests = [
-            test for test in (self.condition, self.within_limit, self.has_room) if test is not None
+            test
+            for test in (self.condition, self.within_limit, self.has_capacity)
+            if test is not None
         ]
         return Domain(self.ranges, conjunction(tests))
 
@@ -306,18 +319,18 @@ class Row:
         used = {True: self.site.floats, False: self.site.ints}
         for cell in self.cells(True):
             first = self.first_float if cell[0] else self.first_int
-            yield var(first) + multiply(self.room, const(used[cell[0]])) + self.flat, cell
+            yield var(first) + multiply(self.capacity, const(used[cell[0]])) + self.flat, cell
             used[cell[0]] += 1
 
     def record_late(self) -> Iterator[Statement]:
         """Yield the search for a NaN in the written elements, and the recording of the row if
         there is one: without a NaN it costs only one pass over the elements."""
-        one = self.site.statement
-        assert isinstance(one, Assign)
-        after = Read(one.target.node, one.target.index, one.span)
+        statement = self.site.statement
+        assert isinstance(statement, Assign)
+        after = Read(statement.target.node, statement.target.index, statement.span)
         tests = [*(x for x in (self.requested_points.where,) if x is not None), is_nan(after)]
-        nans, found = Domain(self.ranges, conjunction(tests)), self.buffers.symbol("found")
-        yield Let(found, self.count_points(nans))
+        nans, nan_count = Domain(self.ranges, conjunction(tests)), self.buffers.symbol("found")
+        yield Let(nan_count, self.count_points(nans))
         saved = (
             (cell[0], cell[1], Read(self.buffers.floats if cell[0] else self.buffers.ints, (at,)))
             for at, cell in self.backups()
@@ -327,9 +340,9 @@ class Row:
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
         record = (
             *self.store_row(), self.clear_mask(), self.store((False, 0, Position(const(1))), nans),
-            *stores, *self.count_used(Position(var(found))), stop,
+            *stores, *self.count_used(Position(var(nan_count))), stop,
         )  # fmt: skip
-        yield Branch(compare("gt", var(found), const(0)), record, ())
+        yield Branch(compare("gt", var(nan_count), const(0)), record, ())
 
     def store_row(self) -> Iterator[Statement]:
         """Yield the stores of the row of the table."""
@@ -341,7 +354,7 @@ class Row:
     def count_dropped(self) -> Iterator[Statement]:
         """Yield the counting of points that the limit or the room excludes."""
         within = conjunction(
-            test for test in (self.within_limit, self.has_room) if test is not None
+            test for test in (self.within_limit, self.has_capacity) if test is not None
         )
         if within is not None:
             beyond = Apply(OPS["logical_not"], (within,), dtypes.bool_)
@@ -360,7 +373,7 @@ class Row:
         """Return the assignment that clears the mask."""
         number = self.buffers.symbol("number")
         at = var(self.first_int) + var(number) * self.site.ints
-        box = Domain((Range(number, const(0), self.room),))
+        box = Domain((Range(number, const(0), self.capacity),))
         return Assign(Access(self.buffers.ints, (at,)), None, False, Position(const(0)), box)
 
     def apply_ranks(self) -> Iterator[Statement]:
@@ -380,7 +393,7 @@ class Row:
         )
         limit_point = Branch(compare("eq", Read(buffers.ints, at), const(1)), (count_or_drop,), ())
         yield Assign(buffers.place(s.RANK), None, False, Position(const(0)), Domain())
-        yield For(number, const(0), self.room, 1, (limit_point,))
+        yield For(number, const(0), self.capacity, 1, (limit_point,))
 
     def end(self) -> Iterator[Statement]:
         """Yield the statements that record the state after the statement, and the counters."""
@@ -401,11 +414,11 @@ class Row:
             yield from self.stop_if_full()
             return
         yield self.mask_new_nans()
-        found = self.buffers.symbol("found")
-        yield Let(found, self.count_points(points))
+        nan_count = self.buffers.symbol("found")
+        yield Let(nan_count, self.count_points(points))
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
-        has_nan = compare("gt", var(found), const(0))
-        yield Branch(has_nan, (*self.count_used(Position(var(found))), stop), ())
+        has_nan = compare("gt", var(nan_count), const(0))
+        yield Branch(has_nan, (*self.count_used(Position(var(nan_count))), stop), ())
         yield from self.stop_if_full()
 
     def mask_new_nans(self) -> Assign:
@@ -422,12 +435,12 @@ class Row:
         at = var(self.first_int) + var(number) * self.site.ints
         mask = Read(self.buffers.ints, (at,))
         is_new_nan = functools.reduce(
-            lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), parts
+            lambda left, right: Apply(OPS["or"], (left, right), dtypes.bool_), parts
         )
         mask_value = Select(
             compare("eq", mask, const(1)), to_integer(is_new_nan), Position(const(0))
         )
-        box = Domain((Range(number, const(0), self.room),))
+        box = Domain((Range(number, const(0), self.capacity),))
         return Assign(Access(self.buffers.ints, (at,)), None, False, mask_value, box)
 
     def stop_if_full(self) -> Iterator[Statement]:
@@ -451,7 +464,7 @@ class Row:
             *(self.recorded_number(True, number, place) for place in range(site.ints)),
         ]
         if point:
-            yield For(number, const(0), self.room, 1, tuple(_lines(POINT_LINE, point)))
+            yield For(number, const(0), self.capacity, 1, tuple(_lines(POINT_LINE, point)))
         for counter in (s.ROWS, s.FLOATS, s.INTS):
             yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
 
@@ -469,7 +482,7 @@ class Row:
 
     def count_used(self, points: Expr, op: str = "add") -> Iterator[Statement]:
         """Yield the updates of the counters by the size of a row."""
-        size, site, count = self.room, self.site, self.buffers.count
+        size, site, count = self.capacity, self.site, self.buffers.count
         yield count(s.ROWS, Position(const(1)), op)
         if site.floats:
             yield count(s.FLOATS, Position(size * site.floats), op)

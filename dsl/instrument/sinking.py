@@ -74,11 +74,11 @@ def out_of_branch(branch: Branch, taken: bool, left: Sequence[Left]) -> Iterator
     changed = set(writes((branch,)))
     fixed = not branch.many and not _leaves(side) and changed.isdisjoint(_nodes(walk(test)))
     bound = _bound(side)
-    for one in left:
-        if fixed and _is_steady(one, changed, bound):
-            where = one.points.where
+    for element in left:
+        if fixed and _is_steady(element, changed, bound):
+            where = element.points.where
             both = test if where is None else Apply(OPS["and"], (test, where), dtypes.bool_)
-            yield replace(one, points=replace(one.points, where=both))
+            yield replace(element, points=replace(element.points, where=both))
         else:
             yield None
 
@@ -90,14 +90,16 @@ def out_of_loop(
     not; `is_counted` tells whether what a statement leaves is."""
     bound, changed = _bound(loop.body), set(writes(loop.body))
     whole = abs(loop.step) == 1 and not _leaves(loop.body)
-    for one in left:
-        steady = whole and _is_steady(one, changed, bound)
-        if steady and _is_apart(loop, one, bound):
+    for element in left:
+        steady = whole and _is_steady(element, changed, bound)
+        if steady and _writes_distinct_elements(loop, element, bound):
             lo, hi = (loop.lo, loop.hi) if loop.step == 1 else (loop.hi + 1, loop.lo + 1)
-            ranges = Range(loop.symbol, lo, hi), *one.points.ranges
-            yield replace(one, points=replace(one.points, ranges=_ordered(ranges, one.read)))
-        elif steady and _goes_on(loop, one, is_counted):
-            yield one
+            ranges = Range(loop.symbol, lo, hi), *element.points.ranges
+            yield replace(
+                element, points=replace(element.points, ranges=_ordered(ranges, element.read))
+            )
+        elif steady and _goes_on(loop, element, is_counted):
+            yield element
         else:
             yield None
 
@@ -108,18 +110,18 @@ def _ordered(ranges: tuple[Range, ...], read: Read) -> tuple[Range, ...]:
     if any(not (r.lo.symbols() | r.hi.symbols()).isdisjoint(names) for r in ranges):
         return ranges
     axes = [at.symbols() if isinstance(at, Affine) else () for at in read.index]
-    first = {x: n for n, found in reversed([*enumerate(axes)]) for x in found}
+    first = {x: n for n, symbols in reversed([*enumerate(axes)]) for x in symbols}
     return tuple(sorted(ranges, key=lambda r: first.get(r.symbol, len(axes))))
 
 
 def _leaves(body: Sequence[Statement]) -> bool:
     """Whether an iteration may end early, so that not all of it is run."""
-    return any(isinstance(one, Break | Continue) for one in statements(body))
+    return any(isinstance(statement, Break | Continue) for statement in statements(body))
 
 
 def _bound(body: Sequence[Statement]) -> frozenset[Symbol]:
     """Return the symbols that have no meaning behind a list of statements."""
-    return frozenset(x for one in statements(body) for x in binds(one))
+    return frozenset(x for statement in statements(body) for x in binds(statement))
 
 
 def _nodes(parts: Collection[Expr] | Iterator[Expr]) -> set[Node]:
@@ -128,9 +130,9 @@ def _nodes(parts: Collection[Expr] | Iterator[Expr]) -> set[Node]:
 
 def _symbols(left: Left) -> set[Symbol]:
     """Return the symbols by which elements are found, without those of their own ranges."""
-    found = {x for at in left.read.index if isinstance(at, Affine) for x in at.symbols()}
-    found |= {x for r in left.points.ranges for x in (*r.lo.symbols(), *r.hi.symbols())}
-    return found - set(left.points.symbols)
+    symbols = {x for at in left.read.index if isinstance(at, Affine) for x in at.symbols()}
+    symbols |= {x for r in left.points.ranges for x in (*r.lo.symbols(), *r.hi.symbols())}
+    return symbols - set(left.points.symbols)
 
 
 def _is_steady(left: Left, changed: Collection[Node], bound: Collection[Symbol]) -> bool:
@@ -152,27 +154,32 @@ def _named(part: Expr) -> Iterator[Symbol]:
             yield from at.symbols()
 
 
-def _is_apart(loop: For, left: Left, bound: Collection[Symbol]) -> bool:
+def _writes_distinct_elements(loop: For, left: Left, bound: Collection[Symbol]) -> bool:
     """Whether each iteration writes elements that no other one writes.
 
     All that write the array have the loop's variable, and nothing that changes beside it, in one
     and the same subscript.
     """
-    writers = [one for one in statements(loop.body) if left.node in direct_writes(one)]
+    writers = [
+        statement for statement in statements(loop.body) if left.node in direct_writes(statement)
+    ]
     for axis, at in enumerate(left.read.index):
         if not isinstance(at, Affine) or not _moves(at, loop.symbol, bound, left.points):
             continue
-        if all(isinstance(one, Assign) and one.target.index[axis] == at for one in writers):
+        if all(
+            isinstance(statement, Assign) and statement.target.index[axis] == at
+            for statement in writers
+        ):
             return True
     return False
 
 
 def _moves(at: Affine, symbol: Symbol, bound: Collection[Symbol], points: Domain) -> bool:
     """Whether a subscript is a multiple of a symbol and of nothing else that changes."""
-    own = [atom for atom, _ in at.terms if isinstance(atom, Symbol) and atom == symbol]
+    matches = [atom for atom, _ in at.terms if isinstance(atom, Symbol) and atom == symbol]
     rest = at.symbols() - {symbol}
     plain = all(isinstance(atom, Symbol) for atom, _ in at.terms)
-    return bool(own) and plain and rest.isdisjoint(bound) and rest.isdisjoint(points.symbols)
+    return bool(matches) and plain and rest.isdisjoint(bound) and rest.isdisjoint(points.symbols)
 
 
 def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> bool:
@@ -181,69 +188,73 @@ def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> boo
     or of the next iteration."""
     if left.by is None or loop.symbol in _symbols(left):
         return False
-    writers = [one for one in statements(loop.body) if left.node in direct_writes(one)]
-    if [id(one) for one in writers] == [id(left.by)] and any(_at_its_place(left.by)):
+    writers = [
+        statement for statement in statements(loop.body) if left.node in direct_writes(statement)
+    ]
+    if [id(statement) for statement in writers] == [id(left.by)] and any(_at_its_place(left.by)):
         return True
     if left.points.where is not None:
         return False
     body = list(_flat(loop.body))
-    at = next((n for n, one in enumerate(body) if one is left.by), None)
+    at = next((n for n, statement in enumerate(body) if statement is left.by), None)
     if at is None:
         return False
     node = left.by.target.node
-    for one in (*body[at + 1 :], *body[: at + 1]):
+    for statement in (*body[at + 1 :], *body[: at + 1]):
         now = replace(left, read=replace(left.read, node=node))
-        if isinstance(one, Permute):
-            node = permuted(now, one).node
-        elif isinstance(one, Assign) and is_counted(one) and passes_on(one, now):
+        if isinstance(statement, Permute):
+            node = permuted(now, statement).node
+        elif isinstance(statement, Assign) and is_counted(statement) and passes_on(statement, now):
             return True
-        elif node in writes((one,)):
+        elif node in writes((statement,)):
             return False
     return False
 
 
 def _flat(body: Sequence[Statement]) -> Iterator[Statement]:
     """Yield the statements of a list, those under comments among them."""
-    for one in body:
-        if isinstance(one, Block):
-            yield from _flat(one.body)
+    for statement in body:
+        if isinstance(statement, Block):
+            yield from _flat(statement.body)
         else:
-            yield one
+            yield statement
 
 
 Box = tuple[tuple[Affine, Affine], ...]
 
 
-def passes_on(one: Assign, left: Left) -> bool:
+def passes_on(statement: Assign, left: Left) -> bool:
     """Whether a statement makes NaN of each NaN among some elements, so that it is enough to
     count what it leaves.
 
     What it writes itself it has to read at the very place, whatever order its points are run in.
     """
-    if one.target.node.dtype.kind != "f" or left.node.dtype.kind != "f":
+    if statement.target.node.dtype.kind != "f" or left.node.dtype.kind != "f":
         return False
-    if one.free.where is not None or one.call is not None or one.pair is not None:
+    if statement.free.where is not None or statement.call is not None or statement.pair is not None:
         return False
-    if any(not isinstance(x, Affine) for x in one.target.index) or one.reduced.ranges:
+    if any(not isinstance(x, Affine) for x in statement.target.index) or statement.reduced.ranges:
         return False
-    if one.target.node == left.node:
-        found = list(_at_its_place(one))
+    if statement.target.node == left.node:
+        candidates = list(_at_its_place(statement))
     else:
-        found = [read for read in _strict(one.value) if read.node == left.node]
-    boxes = [box for read in found if (box := _box(read, one.free)) is not None]
+        candidates = [read for read in _strict(statement.value) if read.node == left.node]
+    boxes = [box for read in candidates if (box := _box(read, statement.free)) is not None]
     whole = _box(left.read, left.points) if left.points.where is None else None
     return whole is not None and any(
         _covers(x, whole) or _cover(x, y, whole) for x in boxes for y in boxes
     )
 
 
-def _at_its_place(one: Assign) -> Iterator[Read]:
+def _at_its_place(statement: Assign) -> Iterator[Read]:
     """Yield the element that a statement writes, where it is read and NaN of it made NaN."""
-    place = Read(one.target.node, one.target.index)
-    if one.target.node.dtype.kind == "f":
-        if one.op is not None and one.op.name in _STRICT:
+    place = Read(statement.target.node, statement.target.index)
+    if statement.target.node.dtype.kind == "f":
+        if statement.op is not None and statement.op.name in _STRICT:
             yield place
-        yield from (read for read in _strict(one.value) if one.op is None and read == place)
+        yield from (
+            read for read in _strict(statement.value) if statement.op is None and read == place
+        )
 
 
 def _strict(value: Expr) -> Iterator[Read]:
@@ -260,22 +271,26 @@ def _strict(value: Expr) -> Iterator[Read]:
 
 def _box(read: Read, points: Domain) -> Box | None:
     """Return the elements that are read as a box, None where they are none, or not each once."""
-    own, box = set(points.symbols), list[tuple[Affine, Affine]]()
-    known = {r.symbol: r for r in points.ranges}
+    symbols, box = set(points.symbols), list[tuple[Affine, Affine]]()
+    unused_ranges = {r.symbol: r for r in points.ranges}
     for at in read.index:
         if not isinstance(at, Affine):
             return None
-        mine = [x for x in at.symbols() if x in own]
-        if not mine:
+        axis_symbols = [x for x in at.symbols() if x in symbols]
+        if not axis_symbols:
             box.append((at, at + 1))
             continue
-        r = known.pop(mine[0], None)
-        if len(mine) > 1 or r is None or not own.isdisjoint(r.lo.symbols() | r.hi.symbols()):
+        r = unused_ranges.pop(axis_symbols[0], None)
+        if (
+            len(axis_symbols) > 1
+            or r is None
+            or not symbols.isdisjoint(r.lo.symbols() | r.hi.symbols())
+        ):
             return None
-        if (shift := at - var(r.symbol)).symbols() & own:
+        if (shift := at - var(r.symbol)).symbols() & symbols:
             return None
         box.append((r.lo + shift, r.hi + shift))
-    return None if known else tuple(box)
+    return None if unused_ranges else tuple(box)
 
 
 def _covers(box: Box, whole: Box) -> bool:
@@ -287,14 +302,14 @@ def _within(wide: tuple[Affine, Affine], part: tuple[Affine, Affine]) -> bool:
     return _is_least(part[0] - wide[0]) and _is_least(wide[1] - part[1])
 
 
-def _cover(one: Box, other: Box, whole: Box) -> bool:
+def _cover(first: Box, second: Box, whole: Box) -> bool:
     """Whether two boxes, of which one begins where the other goes on, have all of a third."""
-    differ = [n for n, parts in enumerate(zip(one, other, strict=True)) if parts[0] != parts[1]]
+    differ = [n for n, parts in enumerate(zip(first, second, strict=True)) if parts[0] != parts[1]]
     if len(differ) != 1:
         return False
     (axis,) = differ
-    (lo, mid), (go, hi) = one[axis], other[axis]
-    both = (*one[:axis], (lo, hi), *one[axis + 1 :])
+    (lo, mid), (go, hi) = first[axis], second[axis]
+    both = (*first[:axis], (lo, hi), *first[axis + 1 :])
     return _is_least(mid - go) and _is_least(go - lo) and _covers(both, whole)
 
 

@@ -93,7 +93,7 @@ class Site:
     ints: int = 0
     is_masked: bool = False
     """Whether the first int is the mask of recorded points."""
-    own: frozenset[Symbol] = frozenset()
+    named_symbols: frozenset[Symbol] = frozenset()
     """The index and loop variables that the source names."""
     hidden: frozenset[Symbol] = frozenset()
     """Index variables shown without a name, since the source uses it for something else."""
@@ -113,11 +113,11 @@ class Site:
     def is_phi_copy(self) -> bool:
         """Whether it is only a phi copy: of a loop-carried name, or of one that a branch sets."""
         match self.statement:
-            case Assign(Access(node), None, _, Read(other), span=span) if self.reduce is None:
+            case Assign(Access(node), None, _, Read(source), span=span) if self.reduce is None:
                 is_inner = (
                     span.text.startswith(BLOCK_PREFIXES) or not node.rank
                 )  # `r = r` is generated
-                return node.label == other.label and is_inner
+                return node.label == source.label and is_inner
             case _:
                 return False
 
@@ -174,7 +174,7 @@ class TraceFilter:
 
 def array_name(node: Node, names: Names) -> str:
     """Return the name of an array at a statement, its label where it has none there."""
-    return next((name for one, name in names if one.id == node.id), node.label)
+    return next((name for named, name in names if named.id == node.id), node.label)
 
 
 def matches_label(name: str, label: str) -> bool:

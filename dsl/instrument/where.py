@@ -109,8 +109,8 @@ def _test(tree: ast.expr, symbols: Mapping[str, Symbol]) -> Expr:
         case ast.BoolOp(op, values):
             name = "and" if isinstance(op, ast.And) else "or"
             first, *rest = (_test(value, symbols) for value in values)
-            for other in rest:
-                first = Apply(OPS[name], (first, other), dtypes.bool_)
+            for operand in rest:
+                first = Apply(OPS[name], (first, operand), dtypes.bool_)
             return first
         case ast.UnaryOp(ast.Not(), value):
             return Apply(OPS["logical_not"], (_test(value, symbols),), dtypes.bool_)
@@ -135,18 +135,18 @@ def _affine_value(tree: ast.expr, symbols: Mapping[str, Symbol]) -> Affine:
         case ast.UnaryOp(ast.USub(), value):
             return -_affine_value(value, symbols)
         case ast.BinOp(left, op, right):
-            one, two = _affine_value(left, symbols), _affine_value(right, symbols)
+            first, second = _affine_value(left, symbols), _affine_value(right, symbols)
             match op:
                 case ast.Add():
-                    return one + two
+                    return first + second
                 case ast.Sub():
-                    return one - two
+                    return first - second
                 case ast.Mult():
-                    return multiply(one, two)
-                case ast.FloorDiv() if two.constant:
-                    return floordiv(one, two)
-                case ast.Mod() if two.constant:
-                    return mod(one, two)
+                    return multiply(first, second)
+                case ast.FloorDiv() if second.constant:
+                    return floordiv(first, second)
+                case ast.Mod() if second.constant:
+                    return mod(first, second)
     raise ValueError(f"`{ast.unparse(tree)}` is no number of names and whole numbers")
 
 

@@ -55,7 +55,7 @@ def _term_count(expr: Expr) -> float:
 
 
 def _size(domain: Domain) -> float:
-    return prod(_iterations(one.lo, one.hi) for one in domain.ranges)
+    return prod(_iterations(r.lo, r.hi) for r in domain.ranges)
 
 
 def _iterations(lo: Affine, hi: Affine) -> float:

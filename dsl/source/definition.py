@@ -106,7 +106,8 @@ def call_text(signature: inspect.Signature) -> str:
         inspect.Parameter.VAR_KEYWORD: "**{0}",
     }
     return ", ".join(
-        texts.get(one.kind, "{0}").format(one.name) for one in signature.parameters.values()
+        texts.get(parameter.kind, "{0}").format(parameter.name)
+        for parameter in signature.parameters.values()
     )
 
 

@@ -11,38 +11,43 @@ Body = tuple[s.Statement, ...]
 
 def has_break(body: Body) -> bool:
     """Whether a loop's body has a `break` of that loop."""
-    return any(isinstance(one, s.Break) or any(map(has_break, nested_blocks(one))) for one in body)
+    return any(
+        isinstance(statement, s.Break) or any(map(has_break, nested_blocks(statement)))
+        for statement in body
+    )
 
 
 def nested_blocks(statement: s.Statement) -> tuple[Body, ...]:
     """Return the nested blocks of a statement that is no loop: a `break` there leaves it too."""
     match statement:
-        case s.If(_, then, other):
-            return then, other
+        case s.If(_, then, orelse):
+            return then, orelse
         case s.Comment(_, inner):
             return (inner,)
         case _:
             return ()
 
 
-def desugar_else(loop: s.For | s.While, other: Body) -> list[s.Statement]:
+def desugar_else(loop: s.For | s.While, orelse: Body) -> list[s.Statement]:
     """Return a loop and its `else` block, which runs where no `break` left the loop."""
-    if not other or not has_break(loop.body):
-        return [loop, *other]
+    if not orelse or not has_break(loop.body):
+        return [loop, *orelse]
     span = loop.span
     flag = s.Name(f"broken-{span.line}", span)
     flagged = replace(loop, body=_set_flag(loop.body, flag))
     test = s.Unary("not", flag, span)
     clear_flag = s.Assign((flag,), s.Literal(False, span), span)
-    reserved = tuple(s.Reserve(name, span) for name in sorted(_assigned_at_exits(loop.body, other)))
-    return [clear_flag, *reserved, flagged, s.If(test, other, (), span)]
+    reserved = tuple(
+        s.Reserve(name, span) for name in sorted(_assigned_at_exits(loop.body, orelse))
+    )
+    return [clear_flag, *reserved, flagged, s.If(test, orelse, (), span)]
 
 
-def _assigned_at_exits(body: Body, other: Body) -> frozenset[str]:
+def _assigned_at_exits(body: Body, orelse: Body) -> frozenset[str]:
     """Return the names definitely assigned at every `break` of a loop and at the end of `else`."""
     at_breaks: list[frozenset[str]] = []
     _definitely_assigned(body, frozenset(), at_breaks)
-    at_end = _definitely_assigned(other, frozenset(), [])
+    at_end = _definitely_assigned(orelse, frozenset(), [])
     return frozenset.intersection(*at_breaks, *(() if at_end is None else (at_end,)))
 
 
@@ -58,8 +63,8 @@ def _definitely_assigned(
                 return None
             case s.Continue() | s.Return() | s.Raise():
                 return None
-            case s.If(_, then, other):
-                ends = [_definitely_assigned(side, names, at_breaks) for side in (then, other)]
+            case s.If(_, then, orelse):
+                ends = [_definitely_assigned(side, names, at_breaks) for side in (then, orelse)]
                 reachable = [end for end in ends if end is not None]
                 if not reachable:
                     return None
@@ -95,9 +100,9 @@ def _set_flag(body: Body, flag: s.Name) -> Body:
         match statement:
             case s.Break(span):
                 out += [s.Assign((flag,), s.Literal(True, span), span), statement]
-            case s.If(_, then, other):
+            case s.If(_, then, orelse):
                 out.append(
-                    replace(statement, then=_set_flag(then, flag), other=_set_flag(other, flag))
+                    replace(statement, then=_set_flag(then, flag), other=_set_flag(orelse, flag))
                 )
             case s.Comment(_, inner):
                 out.append(replace(statement, body=_set_flag(inner, flag)))

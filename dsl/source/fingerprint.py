@@ -81,9 +81,11 @@ def constant_text(value: Any) -> str:
         case int() if type(value) is int:
             return hex(value)  # `repr` refuses long ones
         case tuple():
-            return f"({', '.join(f'{type(one).__name__} {constant_text(one)}' for one in value)})"
+            return (
+                f"({', '.join(f'{type(item).__name__} {constant_text(item)}' for item in value)})"
+            )
         case frozenset():
-            return str(sorted(f"{type(one).__name__} {constant_text(one)}" for one in value))
+            return str(sorted(f"{type(item).__name__} {constant_text(item)}" for item in value))
         case _:
             return repr(value)
 
@@ -239,9 +241,9 @@ def _last_lines(code: CodeType) -> Iterator[int | None]:
 def _code_contents(code: CodeType) -> tuple[object, ...]:
     """Return the contents of a code object without its file name and first line."""
     constants = tuple(
-        _code_contents(one) if isinstance(one, CodeType)
-        else (type(one).__name__, constant_text(one))
-        for one in code.co_consts
+        _code_contents(constant) if isinstance(constant, CodeType)
+        else (type(constant).__name__, constant_text(constant))
+        for constant in code.co_consts
     )  # fmt: skip
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars

@@ -217,16 +217,16 @@ def _statement(p: _Parser, node: ast.stmt) -> list[s.Statement]:
 def _compound(p: _Parser, node: ast.stmt) -> list[s.Statement]:
     """Return a statement with a body, an empty list where it was refused."""
     match node:
-        case ast.For(target, iterable, body, other):
+        case ast.For(target, iterable, body, orelse):
             over = _expression(p, iterable)
             counted = s.For(_target(p, target), over, _block(p, body), p.header(node))
-            return desugar_else(counted, _block(p, other))
-        case ast.While(test, body, other):
+            return desugar_else(counted, _block(p, orelse))
+        case ast.While(test, body, orelse):
             loop = s.While(_expression(p, test), _block(p, body), p.header(node))
-            return desugar_else(loop, _block(p, other))
-        case ast.If(test, then, other):
+            return desugar_else(loop, _block(p, orelse))
+        case ast.If(test, then, orelse):
             test_ = _expression(p, test)
-            return [s.If(test_, _block(p, then), _block(p, other), p.header(node))]
+            return [s.If(test_, _block(p, then), _block(p, orelse), p.header(node))]
         case ast.With():
             return _comment(p, node)
         case ast.FunctionDef():
@@ -459,9 +459,9 @@ _CONVERSIONS = {ord("r"): repr, ord("s"): str, ord("a"): ascii}
 
 def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
     outer, whole = p.pinned, p.span(node)
-    pieces: list[str | tuple[s.Expr, str]] = []
-    for piece in node.values:
-        match piece:
+    parts: list[str | tuple[s.Expr, str]] = []
+    for part in node.values:
+        match part:
             case ast.FormattedValue(value, conversion, spec):
                 if not _has_position(p, value):
                     p.pinned = whole
@@ -469,13 +469,13 @@ def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
                 if conversion != -1:
                     to = s.Literal(_CONVERSIONS[conversion], p.span(value))
                     read = s.Call(to, (read,), (), p.span(value))
-                pieces.append((read, _format_spec(p, spec, whole)))
+                parts.append((read, _format_spec(p, spec, whole)))
                 p.pinned = outer
             case ast.Constant(builtins.str() as text):
-                pieces.append(text)
+                parts.append(text)
             case _:
-                p.refuse_node(piece)
-    return s.Format(tuple(pieces), whole)
+                p.refuse_node(part)
+    return s.Format(tuple(parts), whole)
 
 
 def _has_position(p: _Parser, node: ast.expr) -> bool:

@@ -90,14 +90,14 @@ def _nested_code(code: CodeType) -> Iterator[CodeType]:
         level = [c for inner in level for c in inner.co_consts if isinstance(c, CodeType)]
 
 
-def _is_equivalent(one: CodeType, two: CodeType) -> bool:
+def _is_equivalent(left: CodeType, right: CodeType) -> bool:
     return (
-        (one.co_code == two.co_code or _instructions(one) == _instructions(two))
-        and one.co_names == two.co_names
-        and one.co_varnames == two.co_varnames
-        and one.co_freevars == two.co_freevars
-        and len(one.co_consts) == len(two.co_consts)
-        and all(map(_are_equivalent, one.co_consts, two.co_consts))
+        (left.co_code == right.co_code or _instructions(left) == _instructions(right))
+        and left.co_names == right.co_names
+        and left.co_varnames == right.co_varnames
+        and left.co_freevars == right.co_freevars
+        and len(left.co_consts) == len(right.co_consts)
+        and all(map(_are_equivalent, left.co_consts, right.co_consts))
     )
 
 
@@ -117,10 +117,10 @@ def _instructions(code: CodeType) -> list[tuple[str, object]]:
     ]
 
 
-def _are_equivalent(one: object, two: object) -> bool:
-    if isinstance(one, CodeType) and isinstance(two, CodeType):
-        return _is_equivalent(one, two)
-    return type(one) is type(two) and (one == two or repr(one) == repr(two))
+def _are_equivalent(left: object, right: object) -> bool:
+    if isinstance(left, CodeType) and isinstance(right, CodeType):
+        return _is_equivalent(left, right)
+    return type(left) is type(right) and (left == right or repr(left) == repr(right))
 
 
 def _is_rewritten(code: CodeType) -> bool:

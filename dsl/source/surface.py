@@ -176,7 +176,7 @@ class Lambda:
 class Format:
     """An f-string: text and values in order; a value may have a static format specification."""
 
-    pieces: tuple[str | tuple[Expr, str], ...]
+    parts: tuple[str | tuple[Expr, str], ...]
     span: Span = field(compare=False, repr=False)
 
 

@@ -151,8 +151,8 @@ def matches_spec(spec: Spec, wanted: Spec) -> bool:
         same
         and len(spec.shape) == len(wanted.shape)
         and all(
-            size == other or other is None and size is not None and size >= 2
-            for size, other in zip(spec.shape, wanted.shape, strict=True)
+            size == wanted_size or wanted_size is None and size is not None and size >= 2
+            for size, wanted_size in zip(spec.shape, wanted.shape, strict=True)
         )
     )
 
@@ -214,6 +214,6 @@ def _dynamic_capable(spec: ArraySpec) -> frozenset[int]:
     return frozenset(
         axis for axis, step in enumerate(strides)
         if not any(
-            step and other % step == 0 and other // step >= 2 for other in strides
+            step and stride % step == 0 and stride // step >= 2 for stride in strides
         )
     )  # fmt: skip

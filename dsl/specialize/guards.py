@@ -124,7 +124,7 @@ def pack_guards(
     """
     encoder = _Encoder(form)
     steps = (*recipe.steps, *form.current(len(recipe.steps)))
-    values = [pack_value(encoder.source(one.source), encoder.check(one.check)) for one in steps]
+    values = [pack_value(encoder.source(step.source), encoder.check(step.check)) for step in steps]
     results = [
         (program, encoder.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
         for program, dtype, shape in recipe.results
@@ -148,21 +148,21 @@ def pack_guards(
                 return None
             return problem.with_traceback(None)
 
-    keep_alive = settings, held, *encoder.kept
+    keep_alive = settings, held, *encoder.references
     return None if program is None else (program, keep_alive, error, recipe.finish, recipe.settle)
 
 
 class _Encoder:
     """The encoder of sources and checks as words; it keeps the referenced objects alive."""
 
-    __slots__ = ("form", "kept")
+    __slots__ = ("form", "references")
 
     def __init__(self, form: CallShape) -> None:
         self.form = form
-        self.kept: list[object] = []
+        self.references: list[object] = []
 
     def address(self, value: object) -> int:
-        self.kept.append(value)
+        self.references.append(value)
         return id(value)
 
     def source(self, source: tuple[Any, ...]) -> EntryWords:

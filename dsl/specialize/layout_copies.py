@@ -12,15 +12,19 @@ from .dynamic_sizes import Specs, copied_arguments
 from .variants import Specialization
 
 
-def can_take_copies(known: Specialization, specs: Specs, wanted: Specs) -> bool:
+def can_take_copies(specialization: Specialization, specs: Specs, wanted: Specs) -> bool:
     """Whether a specialization serves a call with copies of arguments where `wanted` is in C
     order; True where no copies are needed."""
     names = copied_arguments(specs, wanted)
     if not names:
         return True
-    pairs = zip(known.typed.passed, known.procedure.parameters, strict=True)
-    written = {path.root for path, one in pairs if one.written and not path.captured}
-    is_observable = known.merged or known.typed.asks_layout or _returns_views(known.typed.returns)
+    pairs = zip(specialization.typed.passed, specialization.procedure.parameters, strict=True)
+    written = {path.root for path, parameter in pairs if parameter.written and not path.captured}
+    is_observable = (
+        specialization.merged
+        or specialization.typed.asks_layout
+        or _returns_views(specialization.typed.returns)
+    )
     return not (is_observable or names & written)
 
 
@@ -32,7 +36,7 @@ def _returns_views(returns: Return) -> bool:
         case Many(items):
             return any(map(_returns_views, items))
         case Updating(item, updates):
-            return _returns_views(item) or any(_returns_views(one.value) for one in updates)
+            return _returns_views(item) or any(_returns_views(update.value) for update in updates)
         case Part():
             return True
         case _:

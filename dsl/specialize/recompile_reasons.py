@@ -36,13 +36,13 @@ class SpecializationKey:
     """Inputs that are identical to an earlier array, where one of them is written."""
 
 
-KnownVariant = tuple[SpecializationKey, Mapping[Path, Spec]]
+ExistingVariant = tuple[SpecializationKey, Mapping[Path, Spec]]
 """The situation of a specialization, and the current values of its captured paths."""
 
 
-def recompile_reason(now: SpecializationKey, known: Iterable[KnownVariant]) -> str:
+def recompile_reason(now: SpecializationKey, variants: Iterable[ExistingVariant]) -> str:
     """Return the sentence why none of the existing specializations, oldest first, matches."""
-    candidates = [list(describe_differences(now, *one)) for one in known]
+    candidates = [list(describe_differences(now, *variant)) for variant in variants]
     if not candidates:
         return "this is the first call of the function"
     nearest = min(reversed(candidates), key=len)

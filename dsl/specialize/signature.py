@@ -99,10 +99,10 @@ def cheap_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
 
 def is_foreign(value: object) -> bool:
     """Whether an array is in host memory and not of class `np.ndarray`."""
-    own_types = list, NoInPlaceOperators, np.generic, DeviceArray, PlacedArray
+    supported_types = list, NoInPlaceOperators, np.generic, DeviceArray, PlacedArray
     return (
         type(value) is not np.ndarray
-        and not isinstance(value, own_types)
+        and not isinstance(value, supported_types)
         and as_placed(value) is None
     )
 
@@ -119,7 +119,7 @@ def _list_layout(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | No
     """
     kinds = set(map(type, value))
     if kinds and kinds <= _LIST_ELEMENT_TYPES:
-        integers = value if kinds == {int} else [one for one in value if type(one) is int]
+        integers = value if kinds == {int} else [item for item in value if type(item) is int]
         if integers and not (min(integers) >= -(2**63) and max(integers) < 2**63):
             return None
         return float if float in kinds else int, len(value)

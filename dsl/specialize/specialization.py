@@ -108,9 +108,9 @@ class SpecializationCache(ReentrantLock):
 
     def find(self, arguments: Arguments) -> Match:
         """Return a matching specialization, compiled now if there is none, with its inputs."""
-        return self.known(arguments) or self._find_or_compile(self._table(), arguments)
+        return self.cached(arguments) or self._find_or_compile(self._table(), arguments)
 
-    def known(self, arguments: Arguments) -> Match | None:
+    def cached(self, arguments: Arguments) -> Match | None:
         """Return the cached specialization of the call's cheap key, None if none matches."""
         key = self._key(arguments)
         for candidate in self._table().quick.get(key, ()):
@@ -137,12 +137,12 @@ class SpecializationCache(ReentrantLock):
                     return new, False
         return self._specialize(table, arguments, compiled), False
 
-    def apart(self, arguments: Arguments) -> Specialization:
+    def for_linking(self, arguments: Arguments) -> Specialization:
         """Return a specialization for linking, which calls do not use and which has no routine."""
         self._key(arguments)  # raises for invalid arguments
         with self.turn():
             table, specs = self._table(), tuple(self._specs(arguments).values())
-            for candidate in table.apart.get(specs, ()):
+            for candidate in table.linked.get(specs, ()):
                 if candidate.holds(arguments):
                     return candidate
             new = self._compile(arguments, False)
@@ -150,19 +150,19 @@ class SpecializationCache(ReentrantLock):
                 self._add_statics(new)
                 specs = tuple(self._specs(arguments).values())
             if new.holds(arguments):  # else it would never match again
-                add_variant(table.apart, specs, new)
+                add_variant(table.linked, specs, new)
             return new
 
     def alone(self, match: Match, arguments: Arguments) -> Match | None:
         """Return a specialization for the static sizes of a call, in place of a general one that
         found mismatched sizes; None where it is not possible, or of no use."""
-        if not match.known.may_broadcast:
+        if not match.specialization.may_broadcast:
             return None
         with self.turn(), contextlib.suppress(CdError):
             table, key = self._table(), self._key(arguments, self._statics)
             for candidate in table.alone.get(key, ()):
-                if (known_match := candidate.match(arguments, key)) is not None:
-                    return known_match
+                if (matched := candidate.match(arguments, key)) is not None:
+                    return matched
             new = self._compile(arguments, True)
             if not new.typed.statics <= self._statics:
                 self._add_statics(new)
@@ -177,13 +177,13 @@ class SpecializationCache(ReentrantLock):
         with self.turn():
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             for candidate in table.full.get(specs, ()):
-                known_match = candidate.match(arguments, key)
-                if known_match is not None:
-                    add_variant(table.quick, key, known_match.known)
-                    return known_match
-            known_match = self._find_general(table, arguments, key)
-            if known_match is not None:
-                return known_match
+                matched = candidate.match(arguments, key)
+                if matched is not None:
+                    add_variant(table.quick, key, matched.specialization)
+                    return matched
+            matched = self._find_general(table, arguments, key)
+            if matched is not None:
+                return matched
             for _ in range(_MAX_ATTEMPTS):
                 new = self._specialize(table, arguments, True)
                 table.sizes.note(self._specs(arguments))
@@ -210,7 +210,7 @@ class SpecializationCache(ReentrantLock):
         for candidate in table.find_general(specs):
             match = candidate.match(arguments, key)
             if match is not None:
-                add_variant(table.quick, key, match.known)
+                add_variant(table.quick, key, match.specialization)
                 return match
         for wanted, profile in table.sizes.wanted(specs):
             new = None
@@ -280,9 +280,9 @@ class SpecializationCache(ReentrantLock):
         """Return the parameters whose values are part of the key."""
         return self._statics - table.numbers.free if table.numbers.free else self._statics
 
-    def _add_statics(self, made: Specialization) -> None:
+    def _add_statics(self, specialization: Specialization) -> None:
         """Add the static parameters of a specialization to the compared ones, and drop entries."""
-        self._statics |= made.typed.statics
+        self._statics |= specialization.typed.statics
         self.plans.clear()
 
     def _table(self) -> VariantTable:
@@ -300,7 +300,12 @@ class SpecializationCache(ReentrantLock):
             if not statics:
                 return tuple([cheap_key(value, False) for value in arguments.values()])
             pairs = arguments.items()
-            return tuple([cheap_key(one, is_static(name, one, statics)) for name, one in pairs])
+            return tuple(
+                [
+                    cheap_key(argument, is_static(name, argument, statics))
+                    for name, argument in pairs
+                ]
+            )
         except CdTypeError:
             self._specs(arguments)  # raises it with the parameter's name and span
             raise
@@ -358,8 +363,8 @@ class SpecializationCache(ReentrantLock):
             seconds=seconds,
             pairs=written_pairs([parameter.written for parameter in procedure.parameters]),
             merged=tuple(
-                (find_value(one, use="identity"), find_value(two, use="identity"))
-                for one, two in alias.items()
+                (find_value(first, use="identity"), find_value(second, use="identity"))
+                for first, second in alias.items()
             ),
             find=find_value,
             arrays=tuple(find_value(path, use="identity") for path in typed.passed),
@@ -452,7 +457,7 @@ class SpecializationCache(ReentrantLock):
 
 def _has_memory_requests(procedure: Procedure) -> bool:
     """Whether arrays have memory requests, which compilation may refuse."""
-    external = (*(one.node for one in procedure.parameters), *procedure.results)
+    external = (*(parameter.node for parameter in procedure.parameters), *procedure.results)
     return any(node.request is not None for node in (*procedure.locals, *external))
 
 

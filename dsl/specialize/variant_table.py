@@ -59,14 +59,14 @@ class NumberHistory:
         many = {path for path, texts in self.seen.items() if len(texts) >= SIZES}
         return frozenset(many - self.closed)
 
-    def note(self, made: Specialization) -> None:
+    def note(self, specialization: Specialization) -> None:
         """Record the values of a specialization."""
-        for watch in made.watched:
+        for watch in specialization.watched:
             match watch.spec:
                 case ConstantSpec(kind, text) if may_be_given(kind):
                     self.seen.setdefault(watch.path, set()).add(text)
-        for name in made.typed.statics:
-            match made.situation.arguments[name]:
+        for name in specialization.typed.statics:
+            match specialization.situation.arguments[name]:
                 case ConstantSpec(kind, text) if kind is int or issubclass(kind, np.integer):
                     self.seen.setdefault(Path(name), set()).add(text)
         self._update_free()
@@ -107,19 +107,19 @@ class ShapeHistory:
                         arrays[path] = value, wanted
         return arrays
 
-    def note(self, made: Specialization) -> None:
+    def note(self, specialization: Specialization) -> None:
         """Record the sizes of a specialization."""
-        for watch in made.watched:
+        for watch in specialization.watched:
             if isinstance(watch.spec, ArraySpec):
                 self.ways[watch.path] = watch.get
-                known = self.seen.setdefault((watch.path, _erase_sizes(watch.spec)), {})
+                sizes_by_axis = self.seen.setdefault((watch.path, _erase_sizes(watch.spec)), {})
                 for axis, size in enumerate(watch.spec.shape):
                     if size is not None:
-                        known.setdefault(axis, set()).add(size)
+                        sizes_by_axis.setdefault(axis, set()).add(size)
 
-    def close(self, found: DynamicArrays) -> None:
+    def close(self, arrays: DynamicArrays) -> None:
         """Exclude arrays whose sizes have to be static."""
-        self.closed |= found.keys()
+        self.closed |= arrays.keys()
 
 
 def _erase_sizes(spec: ArraySpec) -> ArraySpec:
@@ -139,13 +139,13 @@ class VariantTable:
     shapes: ShapeHistory = field(default_factory=ShapeHistory)
     alone: Variants = field(default_factory=dict)
     """Static specializations, by cheap key with all constants, where a general one fails."""
-    apart: Variants = field(default_factory=dict)
+    linked: Variants = field(default_factory=dict)
     """Specializations for linking, which calls do not use, by specifications."""
 
-    def note(self, made: Specialization) -> None:
+    def note(self, specialization: Specialization) -> None:
         """Record the numbers and sizes of a specialization."""
-        self.numbers.note(made)
-        self.shapes.note(made)
+        self.numbers.note(specialization)
+        self.shapes.note(specialization)
 
     def find_general(self, specs: Specs) -> Iterator[Specialization]:
         """Yield the general specializations that match a call, also with copies to C order."""
@@ -159,17 +159,17 @@ class VariantTable:
                 yield specialization
 
 
-def must_be_static(made: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
+def must_be_static(specialization: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
     """Return those of the dynamic numbers that may change the result compared to static ones.
 
     Static numbers are computed by Python, which raises where it cannot. Sums, products and
     comparisons agree in both cases, and so do divisions and integer products whose operands are
     checked; see `Builder.guard`.
     """
-    pairs = zip(made.typed.passed, made.procedure.parameters, strict=True)
+    pairs = zip(specialization.typed.passed, specialization.procedure.parameters, strict=True)
     dynamic = {parameter.node: path for path, parameter in pairs if path in numbers}
-    body = list(statements(made.procedure.body))
-    dependences = _find_dependences(made, dynamic, body)
+    body = list(statements(specialization.procedure.body))
+    dependences = _find_dependences(specialization, dynamic, body)
     values = (e for s in body for e in expressions_of(s))
     unsafe = [
         node
@@ -177,7 +177,7 @@ def must_be_static(made: Specialization, numbers: frozenset[Path]) -> frozenset[
         for part in walk(value)
         for node in _unsafe_numbers(part, dependences)
     ]
-    first_values = {one.symbol: one.lo for one in body if isinstance(one, For)}
+    first_values = {loop.symbol: loop.lo for loop in body if isinstance(loop, For)}
     for check in body:
         if isinstance(check, Check) and check.fault.code == "CD0601":
             index = check.values[0]
@@ -209,47 +209,50 @@ class _Dependences:
 
     def of(self, expr: Expr) -> frozenset[Node]:
         """Return the dynamic numbers on which an expression depends."""
-        return frozenset().union(*(self.origins.get(one, ()) for one in _leaves(expr)))
+        return frozenset().union(*(self.origins.get(leaf, ()) for leaf in _leaves(expr)))
 
-    def settled(self, expr: Expr) -> bool:
+    def is_determined(self, expr: Expr) -> bool:
         """Whether an expression depends on no other run-time value."""
-        return all(one in self.origins for one in _leaves(expr))
+        return all(leaf in self.origins for leaf in _leaves(expr))
 
 
 def _leaves(expr: Expr) -> Iterator[Node | Symbol]:
     """Yield the nodes that an expression reads, and the symbols in its indices."""
     yield from (read.node for read in reads(expr))
-    for one in walk(expr):
-        if isinstance(one, Position):
-            yield from one.index.symbols()
+    for part in walk(expr):
+        if isinstance(part, Position):
+            yield from part.index.symbols()
 
 
 def _find_dependences(
-    made: Specialization, given: Mapping[Node, Path], body: list[Statement]
+    specialization: Specialization, given: Mapping[Node, Path], body: list[Statement]
 ) -> _Dependences:
     """Compute the dependences of symbols and scalars on the dynamic numbers."""
     origins: dict[Node | Symbol, frozenset[Node]] = {node: frozenset((node,)) for node in given}
-    dependences, unsettled = _Dependences(origins, made.typed.guarded), set[Node | Symbol]()
-    for one in body:
-        match one:
+    dependences, unsettled = (
+        _Dependences(origins, specialization.typed.guarded),
+        set[Node | Symbol](),
+    )
+    for statement in body:
+        match statement:
             case Let(symbol, value):
                 target: Node | Symbol = symbol
             case Assign(Access(node, ()), op, _, value) if node not in given:
                 target = node
-                if op is not None or not dependences.settled(value):
+                if op is not None or not dependences.is_determined(value):
                     unsettled.add(node)
             case _:
                 continue
-        if dependences.settled(value):
+        if dependences.is_determined(value):
             origins[target] = origins.get(target, frozenset()) | dependences.of(value)
     for changed in unsettled:
         origins.pop(changed, None)
     return dependences
 
 
-def used_as_constants(made: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
+def used_as_constants(specialization: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
     """Return those of the numbers that a specialization has as constants nevertheless."""
-    used = made.typed.used
+    used = specialization.typed.used
     return frozenset(path for path in numbers if isinstance(used.get(path), ConstantSpec))
 
 
@@ -258,11 +261,11 @@ def _unsafe_numbers(part: Expr, dependences: _Dependences) -> frozenset[Node]:
     numbers = dependences.of(part)
     if not numbers:
         return numbers
-    is_settled = dependences.settled(part)
+    is_determined = dependences.is_determined(part)
     match part:
         case Position(index) if _may_be_large(index, dependences):
             return numbers
-        case Apply(op, (_, right)) if op.name in _DIVISION_OPS and is_settled:
+        case Apply(op, (_, right)) if op.name in _DIVISION_OPS and is_determined:
             return (
                 numbers
                 if dependences.of(right) and not _is_safe(right, dependences.guarded)
@@ -270,13 +273,19 @@ def _unsafe_numbers(part: Expr, dependences: _Dependences) -> frozenset[Node]:
             )
         case Apply(op, operands) if op.name == "pow":
             return _NO_NODES.union(
-                *(dependences.of(one) for one in operands if dependences.settled(one))
+                *(
+                    dependences.of(operand)
+                    for operand in operands
+                    if dependences.is_determined(operand)
+                )
             )
-        case Apply(op) if is_settled and op.name not in _EXACT_OPS:
+        case Apply(op) if is_determined and op.name not in _EXACT_OPS:
             return numbers
-        case Apply(op, _, dtype) if is_settled and dtype.kind in "iu" and op.name in _PRODUCT_OPS:
+        case Apply(op, _, dtype) if (
+            is_determined and dtype.kind in "iu" and op.name in _PRODUCT_OPS
+        ):
             return _NO_NODES if part in dependences.guarded else numbers
-        case Cast(_, dtype) if is_settled and dtype.kind in "biu":
+        case Cast(_, dtype) if is_determined and dtype.kind in "biu":
             return numbers
         case _:
             return _NO_NODES
@@ -287,8 +296,8 @@ def _is_safe(divisor: Expr, guarded: frozenset[Expr]) -> bool:
     while isinstance(divisor, Cast):
         divisor = divisor.value
     match divisor:
-        case Position(Affine(((Quasi("max", one, other), 1),), offset)):
-            return max(one.constant or 0, other.constant or 0) + offset >= 1
+        case Position(Affine(((Quasi("max", left, right), 1),), offset)):
+            return max(left.constant or 0, right.constant or 0) + offset >= 1
         case _:
             return divisor in guarded
 
@@ -302,22 +311,22 @@ def _may_be_large(index: Affine, dependences: _Dependences) -> bool:
         else:
             whole = Affine(((atom, 1),))
             product = atom.op == "mul" and Position(whole) not in dependences.guarded
-            is_settled = dependences.settled(Position(whole))
+            is_determined = dependences.is_determined(Position(whole))
             inner = any(_may_be_large(side, dependences) for side in (atom.left, atom.right))
-            is_large = is_settled and (product or abs(factor) > _MAX_FACTOR) or inner
+            is_large = is_determined and (product or abs(factor) > _MAX_FACTOR) or inner
         if is_large:
             return True
     return False
 
 
-def add_variant(forms: Variants, key: object, made: Specialization) -> None:
+def add_variant(forms: Variants, key: object, specialization: Specialization) -> None:
     """Add a specialization as the first to be tried for a key, and evict the oldest."""
-    forms[key] = (made, *forms.get(key, ())[: MAX_VARIANTS - 1])
+    forms[key] = (specialization, *forms.get(key, ())[: MAX_VARIANTS - 1])
 
 
 def add_general_variant(
-    forms: list[tuple[Specs, Specialization]], specs: Specs, made: Specialization
+    forms: list[tuple[Specs, Specialization]], specs: Specs, specialization: Specialization
 ) -> None:
     """Add a general specialization as the last to be tried, and evict the oldest."""
-    forms.append((specs, made))
+    forms.append((specs, specialization))
     del forms[:-MAX_VARIANTS]

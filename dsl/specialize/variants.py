@@ -92,7 +92,7 @@ class Specialization:
     def may_broadcast(self) -> bool:
         """Whether a size mismatch of a run may be a broadcast in a static specialization, where a
         size of 1 is known. The check precedes all writes and prints."""
-        written = {one.node for one in self.procedure.parameters if one.written}
+        written = {parameter.node for parameter in self.procedure.parameters if parameter.written}
         return self.is_general and _is_checked_first(self.procedure.body, written)
 
     def holds(self, arguments: Arguments) -> bool:
@@ -135,14 +135,14 @@ class Specialization:
             seen[path] if path.owner is None and path in seen else get(arguments)
             for path, get in zip(self.typed.passed, self.arrays, strict=True)
         ]
-        for one, two in self.pairs:
-            first, second = _shared_memory(inputs[one]), _shared_memory(inputs[two])
+        for left, right in self.pairs:
+            first, second = _shared_memory(inputs[left]), _shared_memory(inputs[right])
             if first is None or second is None or not np.may_share_memory(first, second):
                 continue
-            if _is_identical(inputs[one], inputs[two]):
+            if _is_identical(inputs[left], inputs[right]):
                 return None
             is_clear = False
-        if not all(_is_identical(one(arguments), two(arguments)) for one, two in self.merged):
+        if not all(_is_identical(left(arguments), right(arguments)) for left, right in self.merged):
             return None
         if self.fleeting and identity_classes(self.fleeting, arguments) != self.same:
             return None
@@ -158,7 +158,7 @@ class Specialization:
 
     def _with_keys(self, keys: Mapping[Path, object]) -> Specialization:
         """Return the specialization with the keys of watched arrays of other sizes."""
-        watched = (replace(one, key=keys.get(one.path, one.key)) for one in self.watched)
+        watched = (replace(watch, key=keys.get(watch.path, watch.key)) for watch in self.watched)
         return replace(self, watched=tuple(watched), direct=set())
 
 
@@ -166,7 +166,7 @@ class Specialization:
 class Match:
     """A specialization matched to a call; `clear` where no input needs a further check."""
 
-    known: Specialization
+    specialization: Specialization
     held: list[Any]
     """The inputs; arrays of tensors may be stale versions."""
     key: object
@@ -176,7 +176,7 @@ class Match:
 
     def given(self, arguments: Arguments) -> list[Any]:
         """Return the arguments of the code, which is about to run, in their newest versions."""
-        specialization = self.known
+        specialization = self.specialization
         if not specialization.has_fields:
             return self.held
         return [
@@ -188,19 +188,19 @@ class Match:
 
     def arrays(self) -> list[Any]:
         """Return the inputs, with lists and foreign arrays converted."""
-        return [as_array(one) if looks_like_array(one) else one for one in self.held]
+        return [as_array(value) if looks_like_array(value) else value for value in self.held]
 
     @property
     def is_direct(self) -> bool:
         """Whether the arrays can be passed to the code without conversion or checks."""
-        return self.clear and self.key in self.known.direct
+        return self.clear and self.key in self.specialization.direct
 
 
 def _is_checked_first(body: Sequence[Statement], written: Set[Node]) -> bool:
     """Whether all size checks precede prints and writes to these nodes."""
     has_effects = False
-    for one in body:
-        parts = one.body if isinstance(one, Block) else (one,)
+    for statement in body:
+        parts = statement.body if isinstance(statement, Block) else (statement,)
         for part in parts:
             has_effects |= not written.isdisjoint(writes([part]))
             has_effects |= any(isinstance(inner, Print) for inner in statements([part]))
@@ -313,9 +313,9 @@ def find_aliases(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Pat
             first[pair.second] = min(first[pair.second], first[pair.first])
     written_groups = {first[at] for at, (_, written, _) in enumerate(inputs) if written}
     return {
-        inputs[at][0]: inputs[one][0]
-        for at, one in enumerate(first)
-        if at != one and one in written_groups
+        inputs[at][0]: inputs[representative][0]
+        for at, representative in enumerate(first)
+        if at != representative and representative in written_groups
     }
 
 
@@ -332,10 +332,10 @@ def replaced_array_error(what: str, when: str, labels: tuple[Label, ...]) -> CdE
 def written_pairs(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of positions of which at least one is written."""
     return tuple(
-        (one, two)
-        for two in range(len(written))
-        for one in range(two)
-        if written[one] or written[two]
+        (first, second)
+        for second in range(len(written))
+        for first in range(second)
+        if written[first] or written[second]
     )
 
 
@@ -347,11 +347,11 @@ def _shared_memory(value: Any) -> Any:
     return as_array(value) if looks_like_array(value) and is_foreign(value) else None
 
 
-def _is_identical(one: Any, two: Any) -> bool:
+def _is_identical(left: Any, right: Any) -> bool:
     """Whether two inputs are identical arrays; values converted at each call are not."""
     arrays = [
         value
-        for value in (overlap_proxy_of(one), overlap_proxy_of(two))
+        for value in (overlap_proxy_of(left), overlap_proxy_of(right))
         if isinstance(value, np.ndarray)
     ]
     return len(arrays) == 2 and any(pair.identical for pair in overlaps(arrays))

@@ -56,7 +56,7 @@ def find_first_change(
 
     The arguments are not modified. The interpreter runs the loops after each pass.
     """
-    specialization = match.known
+    specialization = match.specialization
     given, _ = prepare_arguments(specialization, match.given(arguments), arguments)
     procedure = specialization.procedure
     expected = _run_on_copies(
@@ -133,18 +133,18 @@ def _run_on_copies(
 
 def _first_difference(
     procedure: Procedure,
-    one: tuple[tuple[str, Array], ...] | str,
-    other: tuple[tuple[str, Array], ...] | str,
+    left: tuple[tuple[str, Array], ...] | str,
+    right: tuple[tuple[str, Array], ...] | str,
     rtol: float,
     atol: float,
 ) -> str:
     """Return the first element that differs, with both values; empty where none does."""
-    if isinstance(one, str) or isinstance(other, str):
-        if isinstance(one, str) and isinstance(other, str):
+    if isinstance(left, str) or isinstance(right, str):
+        if isinstance(left, str) and isinstance(right, str):
             return ""
-        message = one if isinstance(one, str) else other
+        message = left if isinstance(left, str) else right
         return f"whether the call of `{procedure.name}` raises: {str(message).splitlines()[0]}"
-    for (label, old), (_, new) in zip(one, other, strict=True):
+    for (label, old), (_, new) in zip(left, right, strict=True):
         if old.shape != new.shape:
             return f"the shape of `{label}`: {old.shape} became {new.shape}"
         wrong = np.argwhere(~equal_within(old, new, rtol, atol))

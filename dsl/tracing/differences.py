@@ -35,13 +35,13 @@ class Difference:
     @property
     def records(self) -> tuple[Record | None, Record | None]:
         """The two records."""
-        one, other = self.first, self.second
-        return one.record if one else None, other.record if other else None
+        first, second = self.first, self.second
+        return first.record if first else None, second.record if second else None
 
     def __str__(self) -> str:
-        one, other = self.records
+        first, second = self.records
         places = [(x.site.number, x.index) if x else None for x in self.records]
-        if one is None or other is None or places[0] != places[1]:
+        if first is None or second is None or places[0] != places[1]:
             divergences = (
                 f"{title} " + (f"assigns {x.element} (line {x.line})" if x else "ends")
                 for title, x in zip(self.titles, self.records, strict=True)
@@ -49,8 +49,8 @@ class Difference:
             head = f"the runs take different ways: {', '.join(divergences)}"
         else:
             head = (
-                f"{one.element} differs: {to_text(one.after)} ({self.titles[0]}) against "
-                f"{to_text(other.after)} ({self.titles[1]}), line {one.line}"
+                f"{first.element} differs: {to_text(first.after)} ({self.titles[0]}) against "
+                f"{to_text(second.after)} ({self.titles[1]}), line {first.line}"
             )
         sections = (
             f"{title}:\n{why}" for title, why in zip(self.titles, (self.first, self.second))
@@ -62,8 +62,8 @@ class Difference:
 
 
 def find_difference(
-    one: RecordSequence,
-    other: RecordSequence,
+    first: RecordSequence,
+    second: RecordSequence,
     rtol: float = 0.0,
     atol: float = 0.0,
     by_table: bool = False,
@@ -76,33 +76,35 @@ def find_difference(
     Raises CdValueError CD0874 for traces of different functions, or with different filters.
     """
     drift = ErrorBound() if by_table else None
-    for number, (run, other_run) in enumerate(zip(one.runs, other.runs, strict=False)):
+    for number, (run, second_run) in enumerate(zip(first.runs, second.runs, strict=False)):
         if [x.statement.span.text for x in run.layout.sites] != [
-            x.statement.span.text for x in other_run.layout.sites
+            x.statement.span.text for x in second_run.layout.sites
         ]:
-            raise _other_functions(number, run, other_run)
-        mismatch = _first_mismatch(run, other_run, rtol, atol, drift)
+            raise _other_functions(number, run, second_run)
+        mismatch = _first_mismatch(run, second_run, rtol, atol, drift)
         if mismatch is not None:
             whys = [
                 _why_at(trace, number, row, place)
-                for trace, row, place in zip((one, other), *mismatch, strict=True)
+                for trace, row, place in zip((first, second), *mismatch, strict=True)
             ]
-            return Difference(whys[0], whys[1], _run_titles(run, other_run))
-    if len(one.runs) != len(other.runs):
+            return Difference(whys[0], whys[1], _run_titles(run, second_run))
+    if len(first.runs) != len(second.runs):
         return Difference(None, None, ("the first trace", "the second trace"))
     return None
 
 
-def _other_functions(number: int, run: Run, other: Run) -> CdValueError:
-    names = f"`{run.name}` and `{other.name}`" if run.name != other.name else f"`{run.name}`"
+def _other_functions(number: int, run: Run, second_run: Run) -> CdValueError:
+    names = (
+        f"`{run.name}` and `{second_run.name}`" if run.name != second_run.name else f"`{run.name}`"
+    )
     message = f"run {number} of the two traces is of {names}, and their statements differ"
     helps = ("trace the same calls twice, with arguments of the same kinds and the same filters",)
     return CdValueError(Diagnostic("CD0874", message, helps=helps))
 
 
-def _run_titles(run: Run, other: Run) -> tuple[str, str]:
-    if run.backend != other.backend:
-        return run.backend, other.backend
+def _run_titles(run: Run, second_run: Run) -> tuple[str, str]:
+    if run.backend != second_run.backend:
+        return run.backend, second_run.backend
     return "first", "second"
 
 
@@ -166,38 +168,41 @@ def _largest(points: Points, with_result: bool = True) -> npt.NDArray[np.float64
 
 
 def _first_mismatch(
-    run: Run, other: Run, rtol: float, atol: float, drift: ErrorBound | None = None
+    run: Run, second_run: Run, rtol: float, atol: float, drift: ErrorBound | None = None
 ) -> Mismatch | None:
     """Return the rows that differ, and the positions among the points of their sites.
 
     Rows are matched by statement only: different values of loop variables or other scalars matter
     only where they lead to another written element or value.
     """
-    limit = min(_first_dropped(run), _first_dropped(other))
-    common = min(len(run.table), len(other.table))
-    differing = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
+    limit = min(_first_dropped(run), _first_dropped(second_run))
+    common = min(len(run.table), len(second_run.table))
+    differing = np.flatnonzero(run.table[:common, 0] != second_run.table[:common, 0])
     end = int(differing[0]) if len(differing) else common
     ulps_of = None if drift is None else drift.of(run)
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
         if not site.is_assignment:
             continue
-        points, other_points = (
+        points, second_points = (
             read_points(run, site),
-            read_points(other, other.layout.sites[site.number]),
+            read_points(second_run, second_run.layout.sites[site.number]),
         )
-        points, other_points = _points_before(points, limit), _points_before(other_points, limit)
+        points, second_points = _points_before(points, limit), _points_before(second_points, limit)
         tolerance: float | npt.NDArray[np.float64] = atol
         if drift is not None and ulps_of is not None:
             tolerance = drift.tolerances(points, ulps_of)
-        mismatch = _site_mismatch(points, other_points, end, rtol, tolerance)
+        mismatch = _site_mismatch(points, second_points, end, rtol, tolerance)
         if mismatch is not None and (best is None or mismatch[0] < best[0]):
             best = mismatch
     if best is not None:
         return (best[0][0], best[0][0]), best[1]
-    if end < max(len(run.table), len(other.table)) and (end < common or (end, 0) < limit):
-        (one, first), (two, second) = _first_assignment(run, end), _first_assignment(other, end)
-        return (one, two), (first, second)
+    if end < max(len(run.table), len(second_run.table)) and (end < common or (end, 0) < limit):
+        (row, first), (second_row, second) = (
+            _first_assignment(run, end),
+            _first_assignment(second_run, end),
+        )
+        return (row, second_row), (first, second)
     return None
 
 
@@ -235,23 +240,23 @@ def _first_assignment(run: Run, row: int) -> tuple[int, int | None]:
 
 
 def _site_mismatch(
-    one: Points, other: Points, end: int, rtol: float, atol: float | npt.NDArray[np.float64]
+    left: Points, right: Points, end: int, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> tuple[tuple[int, int], tuple[int | None, int | None]] | None:
     """Return row and number of the first point that differs, and its positions in both.
 
     A position is None where only the other run has the point.
     """
-    one_keys, other_keys = (_point_keys(points, end) for points in (one, other))
-    count = min(len(one_keys), len(other_keys))
-    differs = np.delete(one_keys[:count] != other_keys[:count], 1, axis=1).any(axis=1)
-    one_after, other_after = (points.column("after")[:count] for points in (one, other))
+    left_keys, right_keys = (_point_keys(points, end) for points in (left, right))
+    count = min(len(left_keys), len(right_keys))
+    differs = np.delete(left_keys[:count] != right_keys[:count], 1, axis=1).any(axis=1)
+    left_after, right_after = (points.column("after")[:count] for points in (left, right))
     tolerance = atol[:count] if isinstance(atol, np.ndarray) else atol
-    mismatches = np.flatnonzero(differs | ~equal_within(one_after, other_after, rtol, tolerance))
-    if not len(mismatches) and len(one_keys) == len(other_keys):
+    mismatches = np.flatnonzero(differs | ~equal_within(left_after, right_after, rtol, tolerance))
+    if not len(mismatches) and len(left_keys) == len(right_keys):
         return None
     at = int(mismatches[0]) if len(mismatches) else count
     orders = [
-        _key_position(keys[at]) if at < len(keys) else None for keys in (one_keys, other_keys)
+        _key_position(keys[at]) if at < len(keys) else None for keys in (left_keys, right_keys)
     ]
     first = min(order for order in orders if order is not None)
     if len(mismatches) and not differs[at]:
@@ -279,13 +284,13 @@ def _key_position(key: npt.NDArray[np.int64]) -> tuple[int, int]:
 
 
 def equal_within(
-    one: Values, other: Values, rtol: float, atol: float | npt.NDArray[np.float64]
+    left: Values, right: Values, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
     """Return where values are equal: bitwise, or within tolerances; all NaNs are equal."""
-    if one.dtype.kind not in "fcV":
-        return np.asarray(one == other)
+    if left.dtype.kind not in "fcV":
+        return np.asarray(left == right)
     with np.errstate(all="ignore"):
-        a, b = one.astype(np.complex128), other.astype(np.complex128)
+        a, b = left.astype(np.complex128), right.astype(np.complex128)
         is_equal = np.asarray((a == b) & _have_equal_signs(a, b))
         if rtol or np.any(atol):
             is_equal |= np.abs(a - b) <= atol + rtol * np.abs(b)

@@ -196,11 +196,11 @@ def _shared_levels(
     in a later iteration of an inner loop.
     """
     count = 0
-    for one, other, old, value in zip(path, new, previous, current, strict=False):
-        if one is not other and one != other:
+    for level, new_level, old, value in zip(path, new, previous, current, strict=False):
+        if level is not new_level and level != new_level:
             break
-        if isinstance(one, For) and old != value:
-            has_advanced = (value > old) == (one.step > 0)
+        if isinstance(level, For) and old != value:
+            has_advanced = (value > old) == (level.step > 0)
             break
         count += 1
     if not has_advanced:

@@ -136,9 +136,9 @@ def _tree_body(trace: RecordSequence, head: int, tail: int, sources: Mapping[Sou
     """Return the tree of a trace as HTML."""
     while True:
         budget = _LineBudget(MAX_PAGE_LINES if head else sys.maxsize)
-        pieces = list(_tree_html(build_tree(trace, head, tail), sources, True, budget))
+        fragments = list(_tree_html(build_tree(trace, head, tail), sources, True, budget))
         if budget.lines > 0 or head <= 1:
-            return "".join(pieces)
+            return "".join(fragments)
         head, tail = head // 2, min(tail, head // 2)
 
 
@@ -161,18 +161,18 @@ def _source_html(source_number: int, source: Source) -> str:
 def _tree_html(
     branches: Iterable[TreeNode], sources: Mapping[Source, int], is_open: bool, budget: _LineBudget
 ) -> Iterator[str]:
-    for one in branches:
+    for node in branches:
         if budget.lines <= 0:
             yield '<div class="folded">... more is left out, for the page would be too long</div>'
             return
         budget.lines -= 1
-        line = f"{sources[one.span.source]}:{one.line}" if one.span.source in sources else ""
-        at = f'<span class="at" data-line="{line}">{one.line}</span>' if line and one.line else ""
-        text = escape(one.text)
-        kind = one.kind
+        line = f"{sources[node.span.source]}:{node.line}" if node.span.source in sources else ""
+        at = f'<span class="at" data-line="{line}">{node.line}</span>' if line and node.line else ""
+        text = escape(node.text)
+        kind = node.kind
         if kind in ("record", "term"):
-            kind += " bad" if _NOT_FINITE.search(one.text) else ""
-        inner = list(_tree_html(one.children(), sources, one.kind in ("call", "comment"), budget))
+            kind += " bad" if _NOT_FINITE.search(node.text) else ""
+        inner = list(_tree_html(node.children(), sources, node.kind in ("call", "comment"), budget))
         if not inner:
             yield f'<div class="{kind}">{at}{text}</div>'
             continue
@@ -189,7 +189,7 @@ def render_json(trace: RecordSequence) -> str:
          "dropped": run.dropped, "error": run.error}
         for run in trace.runs
     ]  # fmt: skip
-    records = [_record_json(one, trace.terms(one)) for one in trace]
+    records = [_record_json(record, trace.terms(record)) for record in trace]
     return json.dumps({"runs": runs, "records": records}, indent=1)
 
 

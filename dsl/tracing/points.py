@@ -34,7 +34,7 @@ class Points:
     symbols: Mapping[Symbol, Ints]
     values: tuple[Values, ...]
     """The values of each column of the site."""
-    known: tuple[Values | None, ...]
+    valid: tuple[Values | None, ...]
     """For each column, where it was evaluated; None for everywhere."""
     repeats: Ints | None = None
     """The number of points of the row that accumulate into the same element; None: always 1."""
@@ -42,16 +42,16 @@ class Points:
     def __len__(self) -> int:
         return len(self.row)
 
-    def where(self, kept: npt.NDArray[np.bool_]) -> Points:
+    def where(self, mask: npt.NDArray[np.bool_]) -> Points:
         """Return the points selected by a mask."""
         return replace(
             self,
-            row=self.row[kept],
-            number=self.number[kept],
-            symbols={symbol: values[kept] for symbol, values in self.symbols.items()},
-            values=tuple(values[kept] for values in self.values),
-            known=tuple(None if one is None else one[kept] for one in self.known),
-            repeats=None if self.repeats is None else self.repeats[kept],
+            row=self.row[mask],
+            number=self.number[mask],
+            symbols={symbol: values[mask] for symbol, values in self.symbols.items()},
+            values=tuple(values[mask] for values in self.values),
+            valid=tuple(None if valid is None else valid[mask] for valid in self.valid),
+            repeats=None if self.repeats is None else self.repeats[mask],
         )
 
     def column(self, what: s.ColumnKind) -> Values:
@@ -63,7 +63,7 @@ class Points:
 
     def index(self, index: tuple[Index, ...]) -> tuple[Ints, ...]:
         """Return the subscripts at every point; those that read arrays from their records."""
-        return tuple(self._subscript(one) for one in index)
+        return tuple(self._subscript(subscript) for subscript in index)
 
     def _subscript(self, index: Index) -> Ints:
         if isinstance(index, Affine):
@@ -86,10 +86,10 @@ class Points:
         """Return the subscripts at one point."""
         symbols = {symbol: values[at] for symbol, values in self.symbols.items()}
         return tuple(
-            int(evaluate_at_points(one, symbols))
-            if isinstance(one, Affine)
-            else self._value_at(one.value, at)
-            for one in index
+            int(evaluate_at_points(subscript, symbols))
+            if isinstance(subscript, Affine)
+            else self._value_at(subscript.value, at)
+            for subscript in index
         )
 
     def _value_at(self, expr: Expr, at: int) -> int:
@@ -100,10 +100,10 @@ class Points:
 
     def _expression_columns(self, expr: Expr) -> list[tuple[Values, Values | None]]:
         """Return the columns of an expression, and where each was evaluated."""
-        columns = zip(self.site.columns, self.values, self.known, strict=True)
+        columns = zip(self.site.columns, self.values, self.valid, strict=True)
         return [
-            (values, known)
-            for column, values, known in columns
+            (values, valid)
+            for column, values, valid in columns
             if column.expr == expr and column.what in ("subscript", "operand")
         ]
 
@@ -147,11 +147,11 @@ def read_points(run: Run, site: Site) -> Points:
         remainder = remainder // extent[at]
     symbols = {symbol: values[at] for symbol, values in outer.items()} | dict(inner[::-1])
     values = tuple(_column_values(run, column, floats, ints) for column in site.columns)
-    known = tuple(
+    valid = tuple(
         None if column.guard is None else run.ints[ints + column.guard] == 1
         for column in site.columns
     )
-    points = Points(site, rows[at], number, symbols, values, known)
+    points = Points(site, rows[at], number, symbols, values, valid)
     if site.is_part:
         points = points.where(_changed_mask(points))
     return replace(points, repeats=_repeat_counts(points))

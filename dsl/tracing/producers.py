@@ -36,11 +36,14 @@ class _SortedGroup:
         points, target = group.points, group.statement.target
         subscripts = points.index(target.index)
         self.group = group
-        self.least = [int(one.min()) for one in subscripts]
-        self.sizes = [int(one.max()) - a + 1 for one, a in zip(subscripts, self.least, strict=True)]
+        self.least = [int(subscript.min()) for subscript in subscripts]
+        self.sizes = [
+            int(subscript.max()) - a + 1
+            for subscript, a in zip(subscripts, self.least, strict=True)
+        ]
         keys = np.zeros(len(points), np.int64)
-        for one, least, size in zip(subscripts, self.least, self.sizes, strict=True):
-            keys = keys * size + (one - least)
+        for subscript, least, size in zip(subscripts, self.least, self.sizes, strict=True):
+            keys = keys * size + (subscript - least)
         self.by: npt.NDArray[np.int64] = np.argsort(keys, kind="stable")
         self.keys, self.row, self.number = (
             keys[self.by],
@@ -54,9 +57,9 @@ class _SortedGroup:
     def last_points(self, index: Sequence[Ints], before: Ints) -> Ints:
         """Return the last points in earlier rows that wrote the elements, -1 where none did."""
         key, is_written = np.zeros(len(before), np.int64), np.ones(len(before), bool)
-        for one, least, size in zip(index, self.least, self.sizes, strict=True):
-            is_written &= (one >= least) & (one < least + size)
-            key = key * size + (one - least)
+        for subscript, least, size in zip(index, self.least, self.sizes, strict=True):
+            is_written &= (subscript >= least) & (subscript < least + size)
+            key = key * size + (subscript - least)
         target = key * self.span + np.minimum(before, self.span - 1)
         at = np.searchsorted(self.place, target) - 1
         is_written &= (at >= 0) & (self.keys[at] == key)
@@ -65,10 +68,10 @@ class _SortedGroup:
     def range_of(self, index: Sequence[int]) -> tuple[int, int]:
         """Return the range, in sorted order, of the points that write an element."""
         key = 0
-        for one, least, size in zip(index, self.least, self.sizes, strict=True):
-            if not 0 <= one - least < size:
+        for subscript, least, size in zip(index, self.least, self.sizes, strict=True):
+            if not 0 <= subscript - least < size:
                 return 0, 0
-            key = key * size + int(one) - least
+            key = key * size + int(subscript) - least
         first, end = np.searchsorted(self.keys, (key, key + 1))
         return int(first), int(end)
 
@@ -95,12 +98,12 @@ class LastWriters:
         self._written: dict[int, list[_SortedGroup]] = {}
         self._swaps: dict[int, tuple[list[int], list[int]]] = {}
         sites = {x.number: x.statement for x in self.of.layout.sites}
-        permute_sites = [number for number, one in sites.items() if isinstance(one, Permute)]
+        permute_sites = [number for number, item in sites.items() if isinstance(item, Permute)]
         for row in np.flatnonzero(np.isin(self.of.table[:, 0], permute_sites)):
             permute = sites[int(self.of.table[row, 0])]
             assert isinstance(permute, Permute)
-            for one, source in zip(permute.nodes, permute.sources, strict=True):
-                rows, sources = self._swaps.setdefault(one.id, ([], []))
+            for item, source in zip(permute.nodes, permute.sources, strict=True):
+                rows, sources = self._swaps.setdefault(item.id, ([], []))
                 rows.append(int(row))
                 sources.append(source.id)
 
@@ -113,14 +116,14 @@ class LastWriters:
         nodes = [group.statement.target.node for group in written.values()]
         names = self.of.layout.names
         matching = [node for node in nodes if s.matches_label(name, s.array_name(node, names))]
-        if matching or any(s.matches_label(name, one) for _, one in names):
+        if matching or any(s.matches_label(name, label) for _, label in names):
             return matching
         formerly_named = {
             group.statement.target.node.id
             for group in self.groups
             if any(
-                s.matches_label(name, one)
-                for one in (group.array, group.statement.target.node.label)
+                s.matches_label(name, label)
+                for label in (group.array, group.statement.target.node.label)
             )
         }
         return [node for node in nodes if node.id in formerly_named]
@@ -161,9 +164,9 @@ class LastWriters:
             points = group.points
             if points.site is record.site:
                 written = next(
-                    one
-                    for one in self._sorted_groups(group.statement.target.node.id)
-                    if one.group is group
+                    sorted_group
+                    for sorted_group in self._sorted_groups(group.statement.target.node.id)
+                    if sorted_group.group is group
                 )
                 first, end = written.range_of(record.index)
                 here = slice(
@@ -175,8 +178,8 @@ class LastWriters:
 
     def last(self, cell: ElementKey, before: ProgramPoint) -> Record | None:
         """Return the last record before a position that wrote an element, None for none."""
-        found = self._last_writer(cell, before)
-        return None if found is None else read_record(self.run, found[1].points, found[2])
+        writer = self._last_writer(cell, before)
+        return None if writer is None else read_record(self.run, writer[1].points, writer[2])
 
     def value(self, cell: ElementKey, before: ProgramPoint) -> Any:
         """Return the value of an element by the last record before a position, None for none."""
@@ -209,7 +212,7 @@ class LastWriters:
             position = (of.row[at], of.number[at]) if len(of) else (row, number)
             is_later = (position[0] > row) | (position[0] == row) & (position[1] > number)
             is_later &= at >= 0
-            group = next(n for n, one in enumerate(self.groups) if one is written.group)
+            group = next(n for n, item in enumerate(self.groups) if item is written.group)
             groups[is_later], points[is_later] = group, at[is_later]
             row[is_later], number[is_later] = position[0][is_later], position[1][is_later]
         rows, sources = self._swaps.get(node, ([], []))
@@ -224,7 +227,7 @@ class LastWriters:
             if group_object.points.site.is_phi_copy:
                 selected, value = groups == group, group_object.statement.value
                 assert isinstance(value, Read), "it is a copy"
-                source_index = [one[points] for one in group_object.points.index(value.index)]
+                source_index = [item[points] for item in group_object.points.index(value.index)]
                 self._replace_writers(
                     groups,
                     points,
@@ -246,7 +249,9 @@ class LastWriters:
     ) -> None:
         """Replace selected points by the last writers of elements of another array."""
         if selected.any():
-            writers = self._last_writers(node, [one[selected] for one in index], before[selected])
+            writers = self._last_writers(
+                node, [subscript[selected] for subscript in index], before[selected]
+            )
             groups[selected], points[selected] = writers
 
     def _last_writer(self, cell: ElementKey, before: ProgramPoint) -> _Writer | None:
@@ -272,8 +277,8 @@ class LastWriters:
     def _direct_writer(
         self, node: int, index: tuple[int, ...], before: ProgramPoint
     ) -> _Writer | None:
-        candidates = (one.last_point(index, before) for one in self._sorted_groups(node))
-        return max(filter(None, candidates), key=lambda one: one[0], default=None)
+        candidates = (writer.last_point(index, before) for writer in self._sorted_groups(node))
+        return max(filter(None, candidates), key=lambda writer: writer[0], default=None)
 
     def _sorted_groups(self, node: int) -> list[_SortedGroup]:
         """Return the sorted groups that write an array; they are cached."""

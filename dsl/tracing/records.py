@@ -133,7 +133,7 @@ def _index_values(points: Points, index: tuple[Index, ...], at: int) -> tuple[in
 
 def operands(points: Points, at: int) -> Iterator[Operand]:
     """Yield the values that a point read."""
-    columns = zip(points.site.columns, points.values, points.known, strict=True)
+    columns = zip(points.site.columns, points.values, points.valid, strict=True)
     statement = points.site.statement
     assert isinstance(statement, Assign)
     for column, values, evaluated in columns:
@@ -188,7 +188,7 @@ def substituted_text(record: Record) -> str:
     text = statement.span.text
     by_span: dict[tuple[int, int], list[Operand]] = {}
     unplaced: list[str] = []
-    names = [one for one in _name_spans(text) if one[1] >= start]
+    names = [item for item in _name_spans(text) if item[1] >= start]
     for operand in record.operands:
         places = _operand_spans(operand, statement, start, names)
         for place in places:
@@ -197,12 +197,12 @@ def substituted_text(record: Record) -> str:
     replacements = [
         (a, b, _replacement(text[a:b], operands)) for (a, b), operands in by_span.items()
     ]
-    named = {symbol.name for symbol in record.site.own}
+    named = {symbol.name for symbol in record.site.named_symbols}
     replacements += [
         (a, b, str(record.at[name])) for name, a, b in names if name in named & {*record.at}
     ]
     out, at = "", start
-    for begin, end, instead in sorted(replacements, key=lambda one: (one[0], -one[1])):
+    for begin, end, instead in sorted(replacements, key=lambda item: (item[0], -item[1])):
         if begin >= at:  # else it is inside a replaced span
             out, at = out + text[at:begin] + instead, end
     tail = f"    with {', '.join(unplaced)}" if unplaced else ""
@@ -231,9 +231,9 @@ def _find_value(statement: Assign) -> tuple[str, int] | None:
             return "=", lead
         case ast.Assign([ast.Tuple() | ast.List()], _):
             return None  # each target gets a part of the value
-        case ast.Assign([one], _) | ast.AnnAssign(one, _, ast.expr()) | ast.AugAssign(one, _, _):
-            target = ast.unparse(one)
-            end = len(text.encode()[: one.end_col_offset].decode())
+        case ast.Assign([node], _) | ast.AnnAssign(node, _, ast.expr()) | ast.AugAssign(node, _, _):
+            target = ast.unparse(node)
+            end = len(text.encode()[: node.end_col_offset].decode())
         case _:
             return None
     if array_name(statement.target.node, statement.names) not in re.split(
@@ -263,9 +263,9 @@ def _name_spans(text: str) -> list[tuple[str, int, int]]:
         return lead + len(data[:column].decode())
 
     return [
-        (one.id, at(one.col_offset), at(one.end_col_offset or 0))
-        for one in ast.walk(ast.parse(text[lead:]))
-        if isinstance(one, ast.Name)
+        (node.id, at(node.col_offset), at(node.end_col_offset or 0))
+        for node in ast.walk(ast.parse(text[lead:]))
+        if isinstance(node, ast.Name)
     ]
 
 
@@ -274,7 +274,7 @@ def _operand_spans(
 ) -> list[tuple[int, int]]:
     """Return the spans of a statement's text, from `start` on, where an operand is read."""
     span = statement.span
-    spans = [operand.span, *(one.span for one in _equal_parts(operand.expr, statement))]
+    spans = [operand.span, *(part.span for part in _equal_parts(operand.expr, statement))]
     read_spans = [
         (inner.column - span.column, inner.end_column - span.column)
         for inner in dict.fromkeys(spans)
@@ -291,9 +291,9 @@ def _operand_spans(
 
 def _equal_parts(expr: Expr, statement: Assign) -> Iterator[Read | Reduce]:
     """Yield the equal subexpressions of a statement, which are recorded once."""
-    for one in walk(statement.value):
-        if isinstance(one, Read | Reduce) and one == expr:
-            yield one
+    for part in walk(statement.value):
+        if isinstance(part, Read | Reduce) and part == expr:
+            yield part
 
 
 def ir_text(record: Record) -> str:
@@ -326,13 +326,13 @@ def _value_text(record: Record, statement: Assign) -> str:
     return _substitute(statement.value, scope, record.operands)
 
 
-def term_text(statement: Assign, reduce: Reduce, found: tuple[Operand, ...]) -> str:
+def term_text(statement: Assign, reduce: Reduce, substitutes: tuple[Operand, ...]) -> str:
     """Return a term of a reduction in the text of the IR, with operands substituted."""
     scope = Scope()
     element_text(statement.target.node, statement.target.index, scope)
     inner = scope.inner()
     domain_text(reduce.domain, inner)
-    return _substitute(reduce.value, inner, found)
+    return _substitute(reduce.value, inner, substitutes)
 
 
 def _substitute(expr: Expr, scope: Scope, operands: tuple[Operand, ...]) -> str:

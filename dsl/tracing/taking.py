@@ -86,9 +86,13 @@ def _refuse_unknown(wanted: TraceFilter, layouts: Sequence[Layout]) -> None:
     for name in sorted({name for test in _filter_tests(wanted) for name in names(test)} - indices):
         message = f"no statement that ran has an index or is in a loop `{name}`"
         raise _unknown_name(message, name, indices)
-    for one in wanted.statements:
-        if one not in statements:
-            where = f"on line {one}" if isinstance(one, int) else f"with the text `{one}`"
+    for requested in wanted.statements:
+        if requested not in statements:
+            where = (
+                f"on line {requested}"
+                if isinstance(requested, int)
+                else f"with the text `{requested}`"
+            )
             raise _unknown_name(f"no assignment that ran is {where}", "", ())
 
 
@@ -96,8 +100,11 @@ def _filter_tests(wanted: TraceFilter) -> tuple[ast.expr, ...]:
     return parse_filter(wanted.where) if wanted.where else ()
 
 
-def _unknown_name(message: str, name: str, known: Iterable[str]) -> CdError:
-    names, suggestion = ", ".join(f"`{one}`" for one in sorted(known)), nearest(name, known)
+def _unknown_name(message: str, name: str, candidates: Iterable[str]) -> CdError:
+    names, suggestion = (
+        ", ".join(f"`{candidate}`" for candidate in sorted(candidates)),
+        nearest(name, candidates),
+    )
     notes = (f"what ran has {names}",) if names else ()
     helps = (f"did you mean `{suggestion}`?",) if suggestion else ()
     return CdValueError(Diagnostic("CD0875", message, notes=notes, helps=helps))
@@ -108,7 +115,7 @@ def _as_tuple(name: str, given: Any, kinds: type | UnionType) -> tuple[Any, ...]
     if isinstance(given, kinds):
         return (given,)
     items = tuple(given) if isinstance(given, Sequence | set | frozenset) else (given,)
-    if not all(isinstance(one, kinds) for one in items):
+    if not all(isinstance(item, kinds) for item in items):
         expectations = {"arrays": 'names: `"y"` or `("y", "z")`'}
         expected = expectations.get(name, 'line numbers, or parts of the text: `12` or `"y[i] ="`')
         raise _argument_error(CdTypeError, name, given, expected)

@@ -84,8 +84,8 @@ class _RunTree:
     def level_nodes(self, rows: Ints, depth: int) -> Iterator[TreeNode]:
         """Yield the nodes of rows at a depth of their paths, in order."""
         ids = [_level_id(site, depth) for site in self.sites]
-        group_numbers = {one: n for n, one in enumerate(dict.fromkeys(ids))}
-        group_of_site = np.array([group_numbers[one] for one in ids], np.int64)
+        group_numbers = {level_id: n for n, level_id in enumerate(dict.fromkeys(ids))}
+        group_of_site = np.array([group_numbers[level_id] for level_id in ids], np.int64)
         keys = group_of_site[self.run.table[rows, 0]] if len(rows) else rows
         for part in _split_runs(rows, keys):
             site = self.sites[int(self.run.table[part[0], 0])]
@@ -124,25 +124,25 @@ class _RunTree:
     ) -> Iterator[TreeNode]:
         """Yield the iterations of a loop, the middle ones folded."""
 
-        def one(n: int) -> TreeNode:
+        def node_at(n: int) -> TreeNode:
             return TreeNode(
                 "round", names[n], span, lambda: self.level_nodes(iterations[n], depth + 1)
             )
 
-        yield from self.fold_nodes(len(iterations), one, "rounds")
+        yield from self.fold_nodes(len(iterations), node_at, "rounds")
 
     def fold_nodes(
-        self, count: int, one: Callable[[int], TreeNode], what: str
+        self, count: int, node_at: Callable[[int], TreeNode], what: str
     ) -> Iterator[TreeNode]:
         """Yield the first and the last of many nodes, and the number of the folded ones."""
         if not self.head or count <= self.head + self.tail + 1:
-            yield from map(one, range(count))
+            yield from map(node_at, range(count))
             return
-        yield from map(one, range(self.head))
+        yield from map(node_at, range(self.head))
         yield TreeNode(
             "folded", f"... {count - self.head - self.tail} more {what}", NOWHERE, _no_children
         )
-        yield from map(one, range(count - self.tail, count))
+        yield from map(node_at, range(count - self.tail, count))
 
     def statement_nodes(self, site: Site, rows: Ints) -> Iterator[TreeNode]:
         """Yield a node for each execution of a statement, with its points."""
@@ -165,11 +165,11 @@ class _RunTree:
                     return
                 first, end = np.searchsorted(points.row, [row, row + 1])
 
-                def one(n: int) -> TreeNode:
+                def node_at(n: int) -> TreeNode:
                     record = read_record(self.number, points, int(first) + n)
                     return TreeNode("record", str(record), span, lambda: self.term_nodes(record))
 
-                yield from self.fold_nodes(int(end - first), one, "elements")
+                yield from self.fold_nodes(int(end - first), node_at, "elements")
 
             return TreeNode("statement", text, span, children)
 
@@ -179,18 +179,18 @@ class _RunTree:
         """Yield the recorded terms of a record."""
         terms = self.trace.terms(record)
 
-        def one(n: int) -> TreeNode:
+        def node_at(n: int) -> TreeNode:
             return TreeNode("term", str(terms[n]), record.site.statement.span, _no_children)
 
-        yield from self.fold_nodes(len(terms), one, "terms")
+        yield from self.fold_nodes(len(terms), node_at, "terms")
 
     def _split_while(self, rows: Ints, depth: int) -> list[Ints]:
         """Split the rows of a `while` loop into iterations."""
         table, is_start = self.run.table[rows], np.zeros(max(len(rows) - 1, 0), bool)
         pairs = np.stack((table[:-1, 0], table[1:, 0]), axis=1)
-        for one, other in np.unique(pairs, axis=0):
-            at = np.flatnonzero((pairs == (one, other)).all(axis=1))
-            sites = self.sites[int(one)], self.sites[int(other)]
+        for first, second in np.unique(pairs, axis=0):
+            at = np.flatnonzero((pairs == (first, second)).all(axis=1))
+            sites = self.sites[int(first)], self.sites[int(second)]
             is_start[at] = _starts_iteration(*sites, table[at], table[at + 1], depth + 1)
         return np.split(rows, np.flatnonzero(is_start) + 1)
 
@@ -204,7 +204,7 @@ def _level_id(site: Site, depth: int) -> int:
 
 
 def _starts_iteration(
-    one: Site, other: Site, before: Ints, after: Ints, depth: int
+    first: Site, second: Site, before: Ints, after: Ints, depth: int
 ) -> npt.NDArray[np.bool_]:
     """Return for adjacent rows of two sites whether a new iteration of a loop begins between them,
     whose body is at a depth of their paths: whether the later row is further up in the body, or
@@ -212,24 +212,24 @@ def _starts_iteration(
 
     Rows in one inner `while` are assumed to be of the same iteration.
     """
-    same = _level_id(one, depth) == _level_id(other, depth)
-    if depth >= min(len(one.path), len(other.path)):
-        return np.full(len(before), same or other.number < one.number)
-    level, next_ = one.path[depth], other.path[depth]
+    same = _level_id(first, depth) == _level_id(second, depth)
+    if depth >= min(len(first.path), len(second.path)):
+        return np.full(len(before), same or second.number < first.number)
+    level, next_ = first.path[depth], second.path[depth]
     if not same:  # an iteration executes only one side of a branch
         are_sides = (
             isinstance(level, BranchSide)
             and isinstance(next_, BranchSide)
             and level.branch is next_.branch
         )
-        return np.full(len(before), are_sides or other.number < one.number)
+        return np.full(len(before), are_sides or second.number < first.number)
     if isinstance(level, While):
         return np.zeros(len(before), bool)
-    inner = _starts_iteration(one, other, before, after, depth + 1)
+    inner = _starts_iteration(first, second, before, after, depth + 1)
     if not isinstance(level, For):
         return inner
-    old = before[:, s.FIRST_SYMBOL + one.symbols.index(level.symbol)]
-    new = after[:, s.FIRST_SYMBOL + other.symbols.index(level.symbol)]
+    old = before[:, s.FIRST_SYMBOL + first.symbols.index(level.symbol)]
+    new = after[:, s.FIRST_SYMBOL + second.symbols.index(level.symbol)]
     return np.where(old == new, inner, (new - old) * level.step < 0)
 
 
@@ -256,12 +256,12 @@ def render_tree(trace: RecordSequence, head: int, tail: int, color: bool) -> str
 
 def tree_lines(branches: Iterable[TreeNode], color: bool = False, depth: int = 0) -> Iterator[str]:
     """Yield the lines of a tree, each statement prefixed with its source line number."""
-    for one in branches:
-        number = f"{one.line:>4}" if one.line else "    "
-        shown = one.text
-        if color and one.kind in ("record", "term"):
+    for node in branches:
+        number = f"{node.line:>4}" if node.line else "    "
+        shown = node.text
+        if color and node.kind in ("record", "term"):
             shown = re.sub(r"-?\b(nan|inf)\b", "\033[31m\\g<0>\033[0m", shown)
         elif color:
-            shown = f"\033[{_COLORS[one.kind]}m{shown}\033[0m"
+            shown = f"\033[{_COLORS[node.kind]}m{shown}\033[0m"
         yield f"{number}  {'  ' * depth}{shown}"
-        yield from tree_lines(one.children(), color, depth + 1)
+        yield from tree_lines(node.children(), color, depth + 1)

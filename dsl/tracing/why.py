@@ -119,13 +119,13 @@ def _tree_lines(cause: Cause, prefix: str, indent: str) -> Iterator[str]:
         children.append(f"... {cause.more} more")
     if isinstance(cause, Why) and cause.note:
         children.append(f"({cause.note})")
-    for at, one in enumerate(children):
+    for at, child in enumerate(children):
         last = at == len(children) - 1
         connector, extension = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        if isinstance(one, str):
-            yield f"{indent}{connector}{one}"
+        if isinstance(child, str):
+            yield f"{indent}{connector}{child}"
         else:
-            yield from _tree_lines(one, indent + connector, indent + extension)
+            yield from _tree_lines(child, indent + connector, indent + extension)
 
 
 def check_record(trace: RecordSequence, record: object) -> Record:
@@ -239,15 +239,18 @@ class _ChainBuilder:
         same element; return the number of omitted points."""
         others = self.producers.together(record)
         others.sort(
-            key=lambda one: min((_sort_key(x.value) for x in one.operands), default=_sort_key(0))
+            key=lambda term: min((_sort_key(x.value) for x in term.operands), default=_sort_key(0))
         )
         selected = others[: self.terms]
-        for one in (record, *(other for other in selected if other.number != record.number)):
-            for operand in one.operands:
+        for term in (
+            record,
+            *(selected_term for selected_term in selected if selected_term.number != record.number),
+        ):
+            for operand in term.operands:
                 if operand.node is not None:
                     read.setdefault((operand.node.id, operand.index), (operand.text, operand.value))
         return len(
-            {*(one.number for one in others)} - {record.number, *(x.number for x in selected)}
+            {*(term.number for term in others)} - {record.number, *(x.number for x in selected)}
         )
 
     def _term_part(self, record: Record, term: Term, depth: int) -> Part:
@@ -379,7 +382,9 @@ def _vectorized_reads(
     if math.prod(sizes) > 2 * _MAX_READS:
         return None
     grid = np.indices(sizes).reshape(len(sizes), -1)
-    axis_values = {x: one + lo for x, one, lo in zip(domain.symbols, grid, first, strict=True)}
+    axis_values = {
+        x: offsets + lo for x, offsets, lo in zip(domain.symbols, grid, first, strict=True)
+    }
     at = {**symbols, **axis_values}
     return (
         (read.node, place)
@@ -402,9 +407,11 @@ def _read_positions(
     ]
     sizes = [evaluate_at_points(extent, symbols) for extent in read.node.shape]
     in_bounds = np.ones(points, bool)
-    for one, size in zip(index, sizes, strict=True):
-        in_bounds &= (one >= 0) & (one < size)
-    places = zip(*(one.tolist() for one in index), strict=True) if index else [()] * points
+    for subscript, size in zip(index, sizes, strict=True):
+        in_bounds &= (subscript >= 0) & (subscript < size)
+    places = (
+        zip(*(subscript.tolist() for subscript in index), strict=True) if index else [()] * points
+    )
     return (at if is_in else None for at, is_in in zip(places, in_bounds.tolist(), strict=True))
 
 
@@ -414,8 +421,12 @@ def _scalar_reads(
     """Yield the elements that an expression reads at a point, where tests of indices admit it."""
     match expr:
         case Read(node, index):
-            if not any(isinstance(one, Dynamic) for one in index):
-                at = tuple(evaluate(one, symbols) for one in index if isinstance(one, Affine))
+            if not any(isinstance(subscript, Dynamic) for subscript in index):
+                at = tuple(
+                    evaluate(subscript, symbols)
+                    for subscript in index
+                    if isinstance(subscript, Affine)
+                )
                 sizes = [evaluate(extent, symbols) for extent in node.shape]
                 if all(0 <= n < size for n, size in zip(at, sizes, strict=True)):
                     yield node, at

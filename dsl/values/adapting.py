@@ -114,18 +114,18 @@ def _varies_by_point(ctx: Context, test: Expr) -> bool:
 def _unless_empty(ctx: Context, test: Expr) -> Expr:
     """Return the test, true where the domain of the index variables is empty."""
     for r in ctx.domain:
-        if not ctx.known.less(r.lo, r.hi):
+        if not ctx.assumptions.less(r.lo, r.hi):
             test = Select(compare("lt", r.lo, r.hi), test, TRUE)
     return test
 
 
 def _lower_test(ctx: Context, expr: Expr, index: Affine | None, lo: int) -> Expr | None:
-    if index is not None and ctx.known.nonnegative(index - lo):
+    if index is not None and ctx.assumptions.nonnegative(index - lo):
         return None
     return Apply(OPS["le"], (Position(const(lo)), expr), dtypes.bool_)
 
 
 def _upper_test(ctx: Context, expr: Expr, index: Affine | None, hi: int) -> Expr | None:
-    if hi >= 2**63 or index is not None and ctx.known.less(index, const(hi + 1)):
+    if hi >= 2**63 or index is not None and ctx.assumptions.less(index, const(hi + 1)):
         return None
     return Apply(OPS["le"], (expr, Position(const(hi))), dtypes.bool_)

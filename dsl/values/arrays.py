@@ -85,8 +85,8 @@ def _describe_object(value: object) -> str:
         case _:
             name = getattr(value, "__name__", None)
             kind = type(value).__name__
-            other = f"an object of type `{kind}`"
-            return f"the function `{name}`" if isinstance(name, str) else other
+            fallback = f"an object of type `{kind}`"
+            return f"the function `{name}`" if isinstance(name, str) else fallback
 
 
 def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scalar:
@@ -165,7 +165,9 @@ def elementwise(
         shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
         axes = ctx.axes(len(shape))
         at = tuple(map(var, axes))
-        operands = ((broadcast_to(ctx, one, shape, span).at(at), one.kind) for one in arrays)
+        operands = (
+            (broadcast_to(ctx, operand, shape, span).at(at), operand.kind) for operand in arrays
+        )
         expr, kind = combine(*operands)
     except TypeError as problem:
         if isinstance(problem, CdTypeError):
@@ -224,7 +226,7 @@ def is_cheap(value: Array) -> bool:
     return all(isinstance(e, Read | Position | Const | Cast) for e in walk(value.body))
 
 
-def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
+def cheap_or_stored(ctx: Context, value: Array, label: str, span: Span) -> Array:
     """Return the array itself where its elements are cheap to recompute, else materialized."""
     return value if is_cheap(value) else in_memory(ctx, value, label, span)
 
@@ -290,12 +292,12 @@ def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array
         kind = join(kind, array.kind)
     shape = arrays[0].shape
     for array in arrays[1:]:
-        if array.rank != len(shape) or any(map(ctx.known.differ, array.shape, shape)):
+        if array.rank != len(shape) or any(map(ctx.assumptions.differ, array.shape, shape)):
             texts = " and ".join(shape_text(x) for x in dict.fromkeys(a.shape for a in arrays))
             text = f"items of shapes {texts} make no array"
             raise error("CD0313", CdShapeError, text, span)
-        for size, other in zip(array.shape, shape, strict=True):
-            ctx.equal_extents(size, other, "items of different shapes make no array", span)
+        for size, expected_size in zip(array.shape, shape, strict=True):
+            ctx.equal_extents(size, expected_size, "items of different shapes make no array", span)
     at = axis % (len(shape) + 1)
     full = (*shape[:at], const(len(arrays)), *shape[at:])
     node = ctx.node("stacked", full, kind.dtype)
@@ -315,7 +317,10 @@ def contract(
     ctx: Context, left: Array, right: Array, pairs: Sequence[tuple[int, int]], span: Span
 ) -> Value:
     """Return the sum of left * right over paired axes; free axes: those of left, then of right."""
-    left, right = settled(ctx, left, "left", span), settled(ctx, right, "right", span)
+    left, right = (
+        cheap_or_stored(ctx, left, "left", span),
+        cheap_or_stored(ctx, right, "right", span),
+    )
     for a, b in pairs:
         ctx.equal_extents(left.shape[a], right.shape[b], "the contracted axes differ", span)
     names_left, names_right = list(ctx.axes(left.rank)), list(ctx.axes(right.rank))

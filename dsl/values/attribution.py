@@ -18,7 +18,7 @@ def standing_in(ctx: Context, call: Span) -> Iterator[None]:
     begin = len(ctx.out)
     yield
     body = tuple(ctx.out[begin:])
-    ctx.out[begin:] = map_statements(body, lambda one: (_attribute_to(one, call),))
+    ctx.out[begin:] = map_statements(body, lambda statement: (_attribute_to(statement, call),))
 
 
 def _attribute_to(statement: Statement, call: Span) -> Statement:

@@ -32,7 +32,7 @@ def broadcast_shape(
         for size in wide:
             if _stretch_dynamic(ctx, size, chosen, _MISMATCH, span):
                 continue
-            if ctx.known.differ(chosen, size):
+            if ctx.assumptions.differ(chosen, size):
                 texts = " and ".join(shape_text(shape) for shape in shapes if shape)
                 raise error(
                     "CD0302", CdShapeError, f"shapes {texts} do not broadcast together", span,
@@ -45,14 +45,14 @@ def broadcast_shape(
 
 def _is_at_most_one(ctx: Context, size: Affine) -> bool:
     """Whether a dynamic size is proven to be 0 or 1, as that of `x[k:k + 1]`."""
-    return size.constant is None and ctx.known.nonnegative(const(1) - size)
+    return size.constant is None and ctx.assumptions.nonnegative(const(1) - size)
 
 
 def _stretch_dynamic(ctx: Context, size: Affine, wanted: Affine, what: str, span: Span) -> bool:
     """Whether an axis of dynamic size 0 or 1 is stretched over another size; emits the check."""
     if not _is_at_most_one(ctx, size) or _is_at_most_one(ctx, wanted):
         return False
-    if ctx.known.equal(size, wanted):
+    if ctx.assumptions.equal(size, wanted):
         return False
     test = Select(compare("eq", size, const(1)), TRUE, compare("eq", size, wanted))
     text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(size), Position(wanted))

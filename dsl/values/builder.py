@@ -46,7 +46,7 @@ from ...lowering.ir.ops import OPS, Op
 from ...lowering.ir.walk import uses as uses_of
 from .bounds_messages import index_fault
 from .fix_hints import WAYS_OUT, before_the_points
-from .range_analysis import Known, corner, factors, says_of_indices
+from .range_analysis import Assumptions, corner, factors, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Handle, Path, Scalar, Value, whole
 
@@ -121,7 +121,7 @@ class Context:
     prologue: list[Statement] = field(default_factory=list)
     """Statements before all others: reads of run-time integers, early checks."""
     out: list[Statement] = field(default_factory=list)
-    known: Known = field(default_factory=Known)
+    assumptions: Assumptions = field(default_factory=Assumptions)
     conditions: tuple[Expr, ...] = ()
     """Tests under which the expression now being elaborated is evaluated (`a if c else b`)."""
     parameters: dict[Path, Parameter] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class Context:
         """Return a dynamic size of a parameter: a fresh symbol, at least 2."""
         symbol = self.symbol(name)
         self.sizes |= {symbol}
-        self.known = self.known.with_bounds(symbol, const(2), None)
+        self.assumptions = self.assumptions.with_bounds(symbol, const(2), None)
         return var(symbol)
 
     def axes(self, rank: int) -> tuple[Symbol, ...]:
@@ -255,20 +255,20 @@ class Context:
             self.out = outer
 
     @contextmanager
-    def knowing(self, known: Known) -> Iterator[None]:
+    def knowing(self, assumptions: Assumptions) -> Iterator[None]:
         """Context manager: replace the integer facts inside."""
-        outer, self.known = self.known, known
+        outer, self.assumptions = self.assumptions, assumptions
         try:
             yield
         finally:
-            self.known = outer
+            self.assumptions = outer
 
     @contextmanager
     def under(self, test: Expr) -> Iterator[None]:
         """Context manager: expressions inside are evaluated under the predicate `test`."""
         outer, self.conditions = self.conditions, (*self.conditions, test)
         try:
-            with self.knowing(self.known.assuming(test)):
+            with self.knowing(self.assumptions.assuming(test)):
                 yield
         finally:
             self.conditions = outer
@@ -325,8 +325,8 @@ class Context:
         Where they are sizes of arguments and the check is unconditional it goes into the prologue,
         before any write, so that the call can be specialized by its sizes alone.
         """
-        known = {x for side in sides for x in side.index.symbols()} <= self.sizes
-        if known and not (self.control or self.conditions or self.pointwise):
+        only_sizes = {x for side in sides for x in side.index.symbols()} <= self.sizes
+        if only_sizes and not (self.control or self.conditions or self.pointwise):
             self.prologue.append(Check(test, fault, sides, Domain(), span))
         else:
             self.check(test, fault, sides, span, Domain())
@@ -357,8 +357,8 @@ class Context:
             self.uses.append(Use(index, extent, axis, name, span))
             return
         if isinstance(index, Affine):
-            known = self.known
-            above, below = known.nonnegative(index), known.less(index, extent)
+            assumptions = self.assumptions
+            above, below = assumptions.nonnegative(index), assumptions.less(index, extent)
             if above and below:
                 return
             self._refute(index, extent, axis, name, span)
@@ -417,15 +417,15 @@ class Context:
         ways: tuple[str, ...] = WAYS_OUT["CD0301"],
     ) -> None:
         """Require equal extents: proven, refused (CdShapeError CD0301) or checked at run time."""
-        if self.known.equal(left, right):
+        if self.assumptions.equal(left, right):
             return
         text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(left), Position(right))
-        if self.known.differ(left, right):
+        if self.assumptions.differ(left, right):
             raise error("CD0301", CdShapeError, text.format(left, right), span, helps=ways)
         fault = Fault("CD0301", "CdShapeError", text, ways)
         self.check_sizes(compare("eq", left, right), fault, sides, span)
         if not self.control and not self.conditions:
-            self.known = self.known.with_facts(left - right, right - left)
+            self.assumptions = self.assumptions.with_facts(left - right, right - left)
 
     def scalar_index(self, symbol: Symbol) -> Scalar:
         """Return a symbol as a scalar of the kind of a Python int."""
@@ -450,7 +450,9 @@ class Context:
 
     def require_unrolled(self, index: Sequence[Index]) -> None:
         """Raise NeedUnroll where an index uses a loop variable, so that its loop is unrolled."""
-        for symbol in (x for one in index if isinstance(one, Affine) for x in one.symbols()):
+        for symbol in (
+            x for subscript in index if isinstance(subscript, Affine) for x in subscript.symbols()
+        ):
             if symbol in self.loop_symbols:
                 raise NeedUnroll(symbol)
 

@@ -22,7 +22,7 @@ from ...lowering.ir.expressions import Domain, Position
 from ...lowering.ir.indexing import Affine, const, floordiv, maximum, multiply, var
 from .arrays import as_array, as_scalar, describe
 from .builder import Context, compare, error
-from .constant_tables import require_known
+from .constant_tables import require_static_reads
 from .fix_hints import WAYS_OUT
 from .folding import fold
 from .stores import assign
@@ -263,7 +263,7 @@ def extent_of(site: Site, value: Value, what: str) -> Affine:
     site.ctx.prefer_static(at)
     if at.constant is not None and at.constant < 0:
         raise error("CD0445", CdValueError, f"{what} is negative: {at.constant}", site.span)
-    if not site.ctx.known.nonnegative(at):
+    if not site.ctx.assumptions.nonnegative(at):
         fault = Fault("CD0445", "CdValueError", f"{what} is negative: {{0}}", WAYS_OUT["CD0445"])
         test = compare("le", const(0), at)
         site.ctx.check(test, fault, (Position(at),), site.span, Domain())
@@ -277,7 +277,9 @@ MAX_ELEMENTS = 2**46
 def multiplied(site: Site, extent: Affine, count: Affine) -> Affine:
     """Return `extent * count` of sizes; CdValueError CD0461 where it has more than 2**46."""
     product = multiply(extent, count)
-    if product.constant is None and not site.ctx.known.nonnegative(const(MAX_ELEMENTS) - product):
+    if product.constant is None and not site.ctx.assumptions.nonnegative(
+        const(MAX_ELEMENTS) - product
+    ):
         most = floordiv(const(MAX_ELEMENTS), maximum(extent, const(1)))
         _require_at_most(site, count, most)
     return product
@@ -285,7 +287,7 @@ def multiplied(site: Site, extent: Affine, count: Affine) -> Affine:
 
 def bounded(site: Site, size: Affine) -> Affine:
     """Return a size; CdValueError CD0461 where it is more than 2**46."""
-    if size.constant is None and not site.ctx.known.nonnegative(const(MAX_ELEMENTS) - size):
+    if size.constant is None and not site.ctx.assumptions.nonnegative(const(MAX_ELEMENTS) - size):
         _require_at_most(site, size, const(MAX_ELEMENTS))
     return size
 
@@ -303,7 +305,7 @@ def _read_once(site: Site, value: Value, what: str) -> Affine:
             "CD0444", CdTypeError, f"{what} has to be an integer, and is {describe(value)}",
             site.span, helps=("convert it: `int(...)`",),
         )  # fmt: skip
-    require_known(site.ctx, scalar.expr)  # a size that varies by iteration
+    require_static_reads(site.ctx, scalar.expr)  # a size that varies by iteration
     return var(site.ctx.let("n", cast(scalar.expr, dtypes.int64), site.span))
 
 

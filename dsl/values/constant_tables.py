@@ -138,16 +138,16 @@ def _list_items(value: Value) -> Sequence[Value]:
             return ()
 
 
-def known_item(ctx: Context, node: Node, index: Sequence[object]) -> Static | None:
+def static_item(ctx: Context, node: Node, index: Sequence[object]) -> Static | None:
     """Return the number of a table at a static position, None for other reads."""
     data = ctx.tables.get(node)
-    at = [one.constant for one in index if isinstance(one, Affine)]
+    at = [subscript.constant for subscript in index if isinstance(subscript, Affine)]
     if data is None or len(at) < len(index) or None in at:
         return None
     return Static(data[tuple(at)].item())
 
 
-def require_known(ctx: Context, expr: Expr, negative: bool = False) -> None:
+def require_static_reads(ctx: Context, expr: Expr, negative: bool = False) -> None:
     """Raise NeedUnroll for loops whose variables subscript tables in an expression.
 
     With `negative`, only for tables that have negative numbers: as static positions these count

@@ -31,7 +31,7 @@ def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: S
         value = evaluate()
     written = frozenset(writes(out))
     if written and not ctx.pointwise:
-        earlier[:] = [_save_value(ctx, one, written, span) for one in earlier]
+        earlier[:] = [_save_value(ctx, earlier_value, written, span) for earlier_value in earlier]
     ctx.out += out
     return value
 

@@ -13,22 +13,22 @@ from .fix_hints import WAYS_OUT
 from .values import Masked
 
 
-def of_same_elements(ctx: Context, one: Masked, other: Masked, span: Span) -> bool:
+def of_same_elements(ctx: Context, first: Masked, second: Masked, span: Span) -> bool:
     """Whether two selections have the same elements: proven, or checked at run time.
 
     A selection bound to a name holds a copy of its mask as of that time. That the other mask is
     still equal to it is checked at run time: CdTypeError CD0403.
     """
-    left, right = one.mask, other.mask
+    left, right = first.mask, second.mask
     if left.rank != right.rank:
         return False
     pairs = list(zip(left.shape, right.shape, strict=True))
-    if any(ctx.known.differ(size, wanted) for size, wanted in pairs):
+    if any(ctx.assumptions.differ(size, wanted) for size, wanted in pairs):
         return False
     right_body = right.at(tuple(var(axis) for axis in left.axes))
     if left.shape == right.shape and left.body == right_body:
         return True
-    if not (one.held or other.held):
+    if not (first.held or second.held):
         return False
     for axis, (size, wanted) in enumerate(pairs):
         what = f"two masks do not have one size along axis {axis}"

@@ -83,20 +83,20 @@ def bases_of(value: Value) -> frozenset[Node]:
     return frozenset() if aliased is None else frozenset({aliased.node})
 
 
-def as_new(ctx: Context, made: Value, given: Iterable[Value]) -> Value:
-    """Return the result `made` of a function of the values `given`.
+def as_new(ctx: Context, result: Value, given: Iterable[Value]) -> Value:
+    """Return the result `result` of a function of the values `given`.
 
     Views of other arrays in it that are not dense in C order count as new arrays in C order.
     """
-    match made:
+    match result:
         case Group(items):
-            return made.of(as_new(ctx, item, given) for item in items)
-        case Array() if made.aliased is None or bases_of(made) <= _collect_bases(given):
-            return made
-        case Array() if is_dense(ctx, made, range(made.rank)) is not True:
-            return replace(made, copied=True)
+            return result.of(as_new(ctx, item, given) for item in items)
+        case Array() if result.aliased is None or bases_of(result) <= _collect_bases(given):
+            return result
+        case Array() if is_dense(ctx, result, range(result.rank)) is not True:
+            return replace(result, copied=True)
         case _:
-            return made
+            return result
 
 
 def _collect_bases(values: Iterable[Value]) -> frozenset[Node]:
@@ -135,7 +135,7 @@ def order_of(ctx: Context, value: Array) -> Order:
         return ()
     if value.aliased is None:
         return value.order
-    order = kept(ctx, [strides_of(ctx, value)], value.shape)
+    order = k_order(ctx, [strides_of(ctx, value)], value.shape)
     axes = order or range(value.rank)
     return order if order is not None and is_dense(ctx, value, axes) else None
 
@@ -184,16 +184,16 @@ def is_mergeable(ctx: Context, value: Array, groups: Sequence[Sequence[int]]) ->
         if strides is None:
             return None
         wanted = multiply(strides[inner], value.shape[inner])
-        if ctx.known.equal(strides[outer], wanted):
+        if ctx.assumptions.equal(strides[outer], wanted):
             continue
-        several = all(ctx.known.less(const(1), value.shape[axis]) for axis in (outer, inner))
-        if several and ctx.known.differ(strides[outer], wanted):
+        several = all(ctx.assumptions.less(const(1), value.shape[axis]) for axis in (outer, inner))
+        if several and ctx.assumptions.differ(strides[outer], wanted):
             return False
         is_proven = False
     return True if is_proven else None
 
 
-def kept(ctx: Context, rows: Rows, shape: Strides, joined: bool = False) -> Order:
+def k_order(ctx: Context, rows: Rows, shape: Strides, joined: bool = False) -> Order:
     """Return the memory order that NumPy gives a new array of operands with the strides `rows`.
 
     Axes of smaller strides go further in; where operands disagree, C order. It is an insertion
@@ -229,7 +229,7 @@ def of_operands(
     if not ctx.orders or len(shape) < 2:
         return ()
     rows = [_pad_strides(ctx, value, len(shape)) for value in values if value.rank]
-    return kept(ctx, rows, shape, joined)
+    return k_order(ctx, rows, shape, joined)
 
 
 def of_rest(ctx: Context, value: Array, axes: Sequence[int]) -> Order:
@@ -264,10 +264,10 @@ def normal(order: tuple[int, ...], shape: Strides) -> tuple[int, ...]:
     return () if seen == sorted(seen) else order
 
 
-def as_kept(ctx: Context, made: Array, *values: Array, joined: bool = False) -> Array:
-    """Return `made` as a new array, in the memory order that NumPy derives from its operands."""
-    order = of_operands(ctx, values, made.shape, joined)
-    return replace(made, copied=True, order=order) if order != () else made
+def in_k_order(ctx: Context, result: Array, *values: Array, joined: bool = False) -> Array:
+    """Return `result` as a new array, in the memory order that NumPy derives from its operands."""
+    order = of_operands(ctx, values, result.shape, joined)
+    return replace(result, copied=True, order=order) if order != () else result
 
 
 def mapped(ctx: Context, value: Array, body: Expr, kind: Kind) -> Array:
@@ -291,9 +291,9 @@ def _magnitude(ctx: Context, step: Affine, extent: Affine) -> Affine | None:
     """Return the absolute value of a stride; None where its sign is known at run time only."""
     if extent.constant == 1:
         return const(0)
-    if ctx.known.nonnegative(step):
+    if ctx.assumptions.nonnegative(step):
         return step
-    return -step if ctx.known.nonnegative(-step) else None
+    return -step if ctx.assumptions.nonnegative(-step) else None
 
 
 def _compare_strides(ctx: Context, pairs: Sequence[tuple[Affine | None, Affine | None]]) -> str:
@@ -302,14 +302,14 @@ def _compare_strides(ctx: Context, pairs: Sequence[tuple[Affine | None, Affine |
     "yes", "no", "open" where no operand decides, "unknown" where that is known at run time only.
     """
     answer = "open"
-    for step, other in pairs:
-        if step is None or other is None:
+    for step, other_step in pairs:
+        if step is None or other_step is None:
             return "unknown"
-        if 0 in (step.constant, other.constant):
+        if 0 in (step.constant, other_step.constant):
             continue
-        if ctx.known.nonnegative(step - other):
+        if ctx.assumptions.nonnegative(step - other_step):
             answer = "no"
-        elif ctx.known.less(step, other):
+        elif ctx.assumptions.less(step, other_step):
             answer = "yes" if answer == "open" else answer
         else:
             return "unknown"
@@ -326,7 +326,7 @@ def _require_strides(ctx: Context, value: Array) -> Strides | None:
 
 
 def _is_parameter(ctx: Context, read: Read) -> bool:
-    return any(one.node is read.node for one in ctx.parameters.values())
+    return any(parameter.node is read.node for parameter in ctx.parameters.values())
 
 
 def _has_dense_strides(
@@ -334,8 +334,10 @@ def _has_dense_strides(
 ) -> bool | None:
     step, is_proven = const(1), True
     for axis in reversed(axes):
-        if shape[axis].constant != 1 and not ctx.known.equal(strides[axis], step):
-            if ctx.known.differ(strides[axis], step) and ctx.known.less(const(1), shape[axis]):
+        if shape[axis].constant != 1 and not ctx.assumptions.equal(strides[axis], step):
+            if ctx.assumptions.differ(strides[axis], step) and ctx.assumptions.less(
+                const(1), shape[axis]
+            ):
                 return False
             is_proven = False
         step = multiply(step, shape[axis])

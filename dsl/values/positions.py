@@ -42,7 +42,7 @@ from ...lowering.ir.ops import OPS, Op
 from .arrays import as_scalar, describe
 from .bounds_messages import index_fault
 from .builder import Context, compare, error
-from .constant_tables import require_known
+from .constant_tables import require_static_reads
 from .types import FALSE, WEAK_BOOL, WEAK_INT, both, cast
 from .values import Array, Edge, Scalar, Section, Static, Value
 
@@ -88,7 +88,7 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     expr = cast(scalar.expr, dtypes.int64)
     if isinstance(expr, Position):
         return expr.index
-    require_known(ctx, expr, negative=True)
+    require_static_reads(ctx, expr, negative=True)
     index_vars = {r.symbol for r in ctx.domain}
     used = {s for e in walk(expr) if isinstance(e, Read | Position) for s in _symbols_of(e)}
     if ctx.conditions or index_vars & used or ctx.uses is not None and used:
@@ -99,8 +99,8 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
 def _as_int(value: Value) -> Value:
     """Return a Python bool as an integer, any other value unchanged."""
     match value:
-        case Static(bool(known)):
-            return Static(int(known))
+        case Static(bool(constant)):
+            return Static(int(constant))
         case Scalar(expr, kind) if kind == WEAK_BOOL:
             return Scalar(cast(expr, dtypes.int64), WEAK_INT)
         case _:
@@ -152,7 +152,7 @@ def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
     start_at, gap = _start_and_distance(ctx, lower, upper, extent, step < 0, span)
     if abs(step) > 1:  # adding a large step would overflow
         gap = floordiv(gap - 1, const(abs(step))) + 1
-    cut = Cut(start_at, stride, ctx.known.maximum(gap, const(0)))
+    cut = Cut(start_at, stride, ctx.assumptions.maximum(gap, const(0)))
     width = _static_width(section, extent)
     return cut if width is None else _limit_extent(ctx, cut, width, extent, span)
 
@@ -164,12 +164,13 @@ def _static_width(section: Section, extent: Affine) -> int | None:
     wherever they wrap, as both wrap in one type. (For `x[1:-1]` the sign is the opposite one.)
     """
     ends = [
-        None if one is None else _linearize(one, extent) for one in (section.lower, section.upper)
+        None if left is None else _linearize(left, extent)
+        for left in (section.lower, section.upper)
     ]
     if ends[0] is None or ends[1] is None:
         return None
-    (one, first, low), (other, second, high) = ends[0], ends[1]
-    types = {one, other} - {None}
+    (left, first, low), (right, second, high) = ends[0], ends[1]
+    types = {left, right} - {None}
     return high - low if first == second and len(types) < 2 else None
 
 
@@ -220,8 +221,8 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> i
         case Const(int(number)):
             return by * number
         case Apply(Op(name="add" | "sub" as name), (left, right)) if plain.dtype is dtype:
-            other = by if name == "add" else -by
-            return _add_terms(terms, left, by, dtype) + _add_terms(terms, right, other, dtype)
+            right_by = by if name == "add" else -by
+            return _add_terms(terms, left, by, dtype) + _add_terms(terms, right, right_by, dtype)
         case Apply(Op(name="neg"), (inner,)) if plain.dtype is dtype:
             return _add_terms(terms, inner, -by, dtype)
         case Apply(Op(name="mul"), (Const(int(k)), inner) | (inner, Const(int(k)))) if (
@@ -236,7 +237,7 @@ def _add_terms(terms: dict[object, int], expr: Expr, by: int, dtype: DType) -> i
 
 def _limit_extent(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span) -> Cut:
     """Return a cut with the fact that its extent is limited by the distance of its bounds."""
-    known, step = ctx.known, cut.step.constant
+    assumptions, step = ctx.assumptions, cut.step.constant
     assert step is not None, "its sign is known"
     distance = width if step > 0 else -width
     max_count = -(-distance // abs(step))
@@ -246,13 +247,15 @@ def _limit_extent(ctx: Context, cut: Cut, width: int, extent: Affine, span: Span
         distance < 0
         or abs(step) > 1
         and max_count > 1
-        or known.nonnegative(const(max_count) - cut.extent)
+        or assumptions.nonnegative(const(max_count) - cut.extent)
     ):
         return cut
     count = ctx.let("count", Position(cut.extent), span)
     start = ctx.let("start", Position(cut.start), span)
     ends = (const(0), extent - var(count)) if step > 0 else (var(count) - 1, extent - 1)
-    ctx.known = known.with_bounds(count, const(0), const(max_count)).with_bounds(start, *ends)
+    ctx.assumptions = assumptions.with_bounds(count, const(0), const(max_count)).with_bounds(
+        start, *ends
+    )
     return Cut(var(start), cut.step, var(count))
 
 
@@ -276,23 +279,23 @@ def _cut_by_run_time_step(
     span: Span,
 ) -> Cut:
     """Return what a slice of run-time step selects: the sign of the step decides the bounds."""
-    known = ctx.known
-    if known.nonnegative(step - 1):
+    assumptions = ctx.assumptions
+    if assumptions.nonnegative(step - 1):
         start, gap = _start_and_distance(ctx, lower, upper, extent, False, span)
-        return Cut(start, step, known.maximum(floordiv(gap - 1, step) + 1, const(0)))
+        return Cut(start, step, assumptions.maximum(floordiv(gap - 1, step) + 1, const(0)))
     ends = [_start_and_distance(ctx, lower, upper, extent, down, span) for down in (False, True)]
     upwards = compare("ge", step, const(1))
     (first, up_gap), (last, down_gap) = ends
-    by, other = (
+    by, down_by = (
         maximum(step, const(1)),
         maximum(negated_step(step), const(1)),
     )  # also where it is never looked at
-    counts = (floordiv(up_gap - 1, by) + 1, floordiv(down_gap - 1, other) + 1)
-    most = (Position(maximum(one, const(0))) for one in counts)
+    counts = (floordiv(up_gap - 1, by) + 1, floordiv(down_gap - 1, down_by) + 1)
+    most = (Position(maximum(count_if, const(0))) for count_if in counts)
     start_at = ctx.let("start", Select(upwards, Position(first), Position(last)), span)
     count = ctx.let("count", Select(upwards, *most), span)
-    ctx.known = known.with_bounds(start_at, const(-1), extent)
-    ctx.known = ctx.known.with_bounds(count, const(0), extent)
+    ctx.assumptions = assumptions.with_bounds(start_at, const(-1), extent)
+    ctx.assumptions = ctx.assumptions.with_bounds(count, const(0), extent)
     return Cut(var(start_at), step, var(count))
 
 
@@ -318,7 +321,7 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
         kind = CdValueError if isinstance(at, Affine) else CdIndexError  # uses an index variable
         raise error("CD0503", kind, text, span, helps=helps)
     ctx.prefer_static(at)
-    if at.constant is None and not ctx.known.nonnegative(at - 1):
+    if at.constant is None and not ctx.assumptions.nonnegative(at - 1):
         fault = Fault("CD0503", "CdValueError", f"{text}, and is {{0}}", helps)
         ctx.check(compare("ne", at, const(0)), fault, (Position(at),), span, Domain())
     return at
@@ -339,18 +342,18 @@ def _slice_bound(ctx: Context, value: Value | None, span: Span) -> Affine | None
 
 def clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) -> Affine:
     """Return a slice bound clipped to `floor .. extent + floor`, negative ones from the end."""
-    known, top = ctx.known, extent + floor
-    if known.nonnegative(at):
-        return known.minimum(at, top)
-    if known.nonnegative(-at - 1):
-        return known.maximum(at + extent, const(floor))
+    assumptions, top = ctx.assumptions, extent + floor
+    if assumptions.nonnegative(at):
+        return assumptions.minimum(at, top)
+    if assumptions.nonnegative(-at - 1):
+        return assumptions.maximum(at + extent, const(floor))
     wrapped = Select(
         compare("lt", at, const(0)),
-        Position(known.maximum(at + extent, const(floor))),
-        Position(known.minimum(at, top)),
+        Position(assumptions.maximum(at + extent, const(floor))),
+        Position(assumptions.minimum(at, top)),
     )
     symbol = ctx.let("bound", wrapped, span)
-    ctx.known = known.with_bounds(symbol, const(floor), top)
+    ctx.assumptions = assumptions.with_bounds(symbol, const(floor), top)
     return var(symbol)
 
 
@@ -365,7 +368,9 @@ def position_on(
     at = index_of(ctx, item, span, f"`{name}`")
     given = at.constant if isinstance(at, Affine) else None
     if isinstance(at, Affine) and (given is not None or not ctx.pointwise):
-        at = extent + at if ctx.known.nonnegative(-at - 1) else at  # proven to count from the end
+        at = (
+            extent + at if ctx.assumptions.nonnegative(-at - 1) else at
+        )  # proven to count from the end
     size = extent.constant
     if given is not None and size is not None and not -size <= given < size:
         if ctx.unsure or ctx.conditions:
@@ -406,13 +411,13 @@ def edge_of(
     if isinstance(at, Affine):
         match item.mode:
             case "clamp":
-                return None, ctx.known.maximum(ctx.known.minimum(at, last), const(0))
+                return None, ctx.assumptions.maximum(ctx.assumptions.minimum(at, last), const(0))
             case "wrap":
                 return None, mod(at, extent)
             case _:
                 inside = both(
-                    None if ctx.known.nonnegative(at) else compare("ge", at, const(0)),
-                    None if ctx.known.less(at, extent) else compare("lt", at, extent),
+                    None if ctx.assumptions.nonnegative(at) else compare("ge", at, const(0)),
+                    None if ctx.assumptions.less(at, extent) else compare("lt", at, extent),
                 )
                 return inside, at
     low, high = Position(const(0)), Position(last)

@@ -1,9 +1,9 @@
 """Range analysis of integers: symbolic bounds and facts, and proofs of `e >= 0` for affine `e`.
 
-`Known` holds the inclusive bounds of each symbol (which may use symbols bound further out) and
-affine facts from enclosing conditions. A lower bound is computed by eliminating symbols, the
-innermost first, each by the bound that minimizes the expression: exact for affine bounds of
-nested loops.
+`Assumptions` holds the inclusive bounds of each symbol (which may use symbols bound further out)
+and affine facts from enclosing conditions. A lower bound is computed by eliminating symbols, the
+innermost first, each by the bound that minimizes the expression: exact for affine bounds of nested
+loops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FUEL = 200
 
 
 @dataclass(frozen=True)
-class Known:
+class Assumptions:
     """Assumptions: inclusive bounds of symbols (None: unbounded), and expressions that are >= 0."""
 
     bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
@@ -44,20 +44,20 @@ class Known:
     proven: dict[Affine, bool] = field(default_factory=dict, compare=False, repr=False)
     """Memo of `nonnegative`: whether an expression is proven to be >= 0."""
 
-    def with_ranges(self, ranges: Iterable[Range]) -> Known:
+    def with_ranges(self, ranges: Iterable[Range]) -> Assumptions:
         """Return these assumptions, and that the symbol of each range is within the range."""
         added = {r.symbol: (r.lo, r.hi - 1) for r in ranges}
-        return Known({**self.bounds, **added}, self.facts)
+        return Assumptions({**self.bounds, **added}, self.facts)
 
-    def with_bounds(self, symbol: Symbol, lo: Affine | None, hi: Affine | None) -> Known:
+    def with_bounds(self, symbol: Symbol, lo: Affine | None, hi: Affine | None) -> Assumptions:
         """Return these assumptions and the inclusive bounds of one more symbol."""
-        return Known({**self.bounds, symbol: (lo, hi)}, self.facts)
+        return Assumptions({**self.bounds, symbol: (lo, hi)}, self.facts)
 
-    def with_facts(self, *facts: Affine) -> Known:
+    def with_facts(self, *facts: Affine) -> Assumptions:
         """Return these assumptions, and that each given expression is >= 0."""
-        return Known(self.bounds, self.facts + facts)
+        return Assumptions(self.bounds, self.facts + facts)
 
-    def assuming(self, test: Expr) -> Known:
+    def assuming(self, test: Expr) -> Assumptions:
         """Return these assumptions and the integer facts that hold where a test does."""
         facts = list(facts_of(test))
         for part in _nonzero_differences(test):
@@ -167,14 +167,14 @@ def says_of_indices(test: Expr) -> bool:
     )
 
 
-def smallest(e: Affine, known: Known) -> int | None:
+def smallest(e: Affine, assumptions: Assumptions) -> int | None:
     """Return the greatest proven constant lower bound of an expression, None for none."""
-    return _lower_bound(e, known, [_FUEL])
+    return _lower_bound(e, assumptions, [_FUEL])
 
 
-def largest(e: Affine, known: Known) -> int | None:
+def largest(e: Affine, assumptions: Assumptions) -> int | None:
     """Return the least proven constant upper bound of an expression, None for none."""
-    lower = _lower_bound(-e, known, [_FUEL])
+    lower = _lower_bound(-e, assumptions, [_FUEL])
     return None if lower is None else -lower
 
 
@@ -219,7 +219,7 @@ def _eliminate_in_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
         case "max":
             return index_max(left, right)
         case "mul":
-            products = [multiply(one, other) for one in (left, low) for other in (right, least)]
+            products = [multiply(a, b) for a in (left, low) for b in (right, least)]
             return functools.reduce(pick, products)
         case "floordiv" if by is not None:
             return floordiv(left if by > 0 else low, quasi.right)
@@ -249,7 +249,7 @@ def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, 
     return point
 
 
-def _lower_bound(e: Affine, known: Known, fuel: list[int]) -> int | None:
+def _lower_bound(e: Affine, assumptions: Assumptions, fuel: list[int]) -> int | None:
     """Return a proven lower bound of `e`, None for none; `fuel` is shared by the whole search."""
     if not e.terms:
         return e.offset
@@ -258,19 +258,23 @@ def _lower_bound(e: Affine, known: Known, fuel: list[int]) -> int | None:
     fuel[0] -= 1
     quasis = [(atom, factor) for atom, factor in e.terms if isinstance(atom, Quasi)]
     for atom, factor in quasis:
-        most = _blocked_upper_bound(atom, known, fuel) if factor < 0 and atom.op == "mul" else None
+        most = (
+            _blocked_upper_bound(atom, assumptions, fuel)
+            if factor < 0 and atom.op == "mul"
+            else None
+        )
         if most is not None:
-            return _lower_bound(e + (most - Affine(((atom, 1),), 0)) * factor, known, fuel)
+            return _lower_bound(e + (most - Affine(((atom, 1),), 0)) * factor, assumptions, fuel)
     if quasis:  # those where one side is enough last: per side of the others
-        atom, factor = min(quasis, key=lambda one: _is_one_side_enough(*one))
+        atom, factor = min(quasis, key=lambda quasi: _is_one_side_enough(*quasi))
         rest = e - Affine(((atom, 1),), 0) * factor
-        return _quasi_lower_bound(atom, factor, rest, known, fuel)
+        return _quasi_lower_bound(atom, factor, rest, assumptions, fuel)
     symbol = max(e.symbols(), key=lambda s: s.serial)
-    lo, hi = known.bounds.get(symbol, (None, None))
+    lo, hi = assumptions.bounds.get(symbol, (None, None))
     bound = lo if e.coefficient(symbol) > 0 else hi
     if bound is None or symbol in bound.symbols():
         return None
-    return _lower_bound(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
+    return _lower_bound(e + (bound - var(symbol)) * e.coefficient(symbol), assumptions, fuel)
 
 
 def _is_one_side_enough(quasi: Quasi, factor: int) -> bool:
@@ -279,13 +283,15 @@ def _is_one_side_enough(quasi: Quasi, factor: int) -> bool:
 
 
 def _quasi_lower_bound(
-    atom: Quasi, factor: int, rest: Affine, known: Known, fuel: list[int]
+    atom: Quasi, factor: int, rest: Affine, assumptions: Assumptions, fuel: list[int]
 ) -> int | None:
     """Return a lower bound of `factor * atom + rest`."""
     left, right = atom.left, atom.right
     match atom.op:
         case "min" | "max":
-            sides = [_lower_bound(side * factor + rest, known, fuel) for side in (left, right)]
+            sides = [
+                _lower_bound(side * factor + rest, assumptions, fuel) for side in (left, right)
+            ]
             proven = [side for side in sides if side is not None]
             if _is_one_side_enough(atom, factor):
                 return max(proven, default=None)
@@ -293,45 +299,47 @@ def _quasi_lower_bound(
         case "floordiv" if right.constant is not None and right.constant > 0:
             by = right.constant
             quotient = (left - (by - 1)) if factor > 0 else left
-            scaled = _lower_bound(quotient * factor + rest * by, known, fuel)
+            scaled = _lower_bound(quotient * factor + rest * by, assumptions, fuel)
             return None if scaled is None else -((-scaled) // by)
         case "mod" if right.constant is not None and right.constant > 0:
             return _lower_bound(
-                rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel
+                rest + (0 if factor > 0 else factor * (right.constant - 1)), assumptions, fuel
             )
         case "mul":
-            least = _product_lower_bound(left, right, factor, known, fuel)
-            below = None if least is None else _lower_bound(rest, known, fuel)
+            least = _product_lower_bound(left, right, factor, assumptions, fuel)
+            below = None if least is None else _lower_bound(rest, assumptions, fuel)
             return None if below is None or least is None else below + least
         case _:
             return None
 
 
 def _product_lower_bound(
-    left: Affine, right: Affine, factor: int, known: Known, fuel: list[int]
+    left: Affine, right: Affine, factor: int, assumptions: Assumptions, fuel: list[int]
 ) -> int | None:
     """Return a lower bound of `factor * left * right`."""
-    lows = [_lower_bound(side, known, fuel) for side in (left, right)]
+    lows = [_lower_bound(side, assumptions, fuel) for side in (left, right)]
     if lows[0] is None or lows[1] is None:
         return None
     if factor > 0 and min(lows[0], lows[1]) >= 0:  # needs no upper bounds
         return factor * lows[0] * lows[1]
-    highs = [_lower_bound(-side, known, fuel) for side in (left, right)]
+    highs = [_lower_bound(-side, assumptions, fuel) for side in (left, right)]
     if highs[0] is None or highs[1] is None:
         return None
     return min(a * b * factor for a in (lows[0], -highs[0]) for b in (lows[1], -highs[1]))
 
 
-def _blocked_upper_bound(product: Quasi, known: Known, fuel: list[int]) -> Affine | None:
+def _blocked_upper_bound(
+    product: Quasi, assumptions: Assumptions, fuel: list[int]
+) -> Affine | None:
     """Return the upper bound `e + c * d` of `d * j` where `j <= e // d + c` and `d >= 1`.
 
     None for other products.
     """
     for by, side in ((product.left, product.right), (product.right, product.left)):
-        _, most = known.bounds.get(side.symbol, (None, None)) if side.symbol else (None, None)
+        _, most = assumptions.bounds.get(side.symbol, (None, None)) if side.symbol else (None, None)
         match most:
             case Affine(((Quasi("floordiv", whole, right), 1),), more) if right == by:
-                least = _lower_bound(by, known, fuel)
+                least = _lower_bound(by, assumptions, fuel)
                 return None if least is None or least < 1 else whole + by * more
             case _:
                 pass

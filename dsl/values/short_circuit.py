@@ -41,7 +41,7 @@ def under(
     del ctx.locals[count:]
     saved = Read(ctx.variable("holds", Scalar(test, BOOL), span), ())
     predicate = saved if holds else negate(saved)
-    with ctx.block() as out, ctx.under(predicate), ctx.knowing(ctx.known.assuming(wanted)):
+    with ctx.block() as out, ctx.under(predicate), ctx.knowing(ctx.assumptions.assuming(wanted)):
         value = evaluate()
     ctx.out += _predicate(predicate, out, span)
     return saved, value
@@ -53,9 +53,12 @@ def _is_speculatable(out: list[Statement], new_nodes: list[Node]) -> bool:
     They write only new arrays, and their reads are in range: other indices would have checks.
     """
     inner = list(statements(out))
-    if all(isinstance(one, Let | Check | Alloc) for one in inner):
-        return not any(isinstance(one, Check) and one.fault.code[:5] == "CD076" for one in inner)
-    plain = all(isinstance(one, Assign | Block | Let | Alloc) for one in inner)
+    if all(isinstance(statement, Let | Check | Alloc) for statement in inner):
+        return not any(
+            isinstance(statement, Check) and statement.fault.code[:5] == "CD076"
+            for statement in inner
+        )
+    plain = all(isinstance(statement, Assign | Block | Let | Alloc) for statement in inner)
     return plain and set(writes(out)) <= set(new_nodes)
 
 
@@ -72,8 +75,8 @@ def _predicate(test: Expr, out: Iterable[Statement], span: Span) -> list[Stateme
             result.append(Branch(test, tuple(pending), (), span))
             pending.clear()
 
-    for one in out:
-        match one:
+    for statement in out:
+        match statement:
             case Let(symbol, value, place):
                 flush()
                 if any(isinstance(part, Read) for part in walk(value)):
@@ -81,11 +84,11 @@ def _predicate(test: Expr, out: Iterable[Statement], span: Span) -> list[Stateme
                 result.append(Let(symbol, value, place))
             case Alloc():
                 flush()
-                result.append(one)
+                result.append(statement)
             case Block(text, body) if any(isinstance(part, Alloc) for part in statements(body)):
                 flush()
-                result.append(Block(text, tuple(_predicate(test, body, span)), one.span))
+                result.append(Block(text, tuple(_predicate(test, body, span)), statement.span))
             case _:
-                pending.append(one)
+                pending.append(statement)
     flush()
     return result

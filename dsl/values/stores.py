@@ -89,15 +89,17 @@ def assign_product(ctx: Context, place: Array, value: Value, product: Array, spa
     fits = as_array(ctx, value, span).rank > 1 and extra >= 0
     fits = fits and all(size.constant == 1 for size in shape[:extra])
     pairs = list(zip(shape[extra:], wanted, strict=True)) if fits else []
-    if not fits or any(ctx.known.differ(size, other) for size, other in pairs):
+    if not fits or any(ctx.assumptions.differ(size, wanted_size) for size, wanted_size in pairs):
         raise error(
             "CD0302", CdShapeError, f"the product has shape {shape_text(shape)}, and cannot be "
             f"stored by `@=` in an array of shape {shape_text(wanted)}", span,
             label=f"{describe(place)} @= {describe(value)}",
             helps=("to keep the product as a new array: `z = x @ y`",),
         )  # fmt: skip
-    for size, other in pairs:
-        ctx.equal_extents(size, other, "the product does not have the shape of the target", span)
+    for size, wanted_size in pairs:
+        ctx.equal_extents(
+            size, wanted_size, "the product does not have the shape of the target", span
+        )
     inner = tuple(const(0) for _ in shape[:extra])
     axes = ctx.axes(len(wanted))
     body = product.at((*inner, *map(var, axes)))
@@ -163,8 +165,8 @@ def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
     """Return the complex element that a store to a part of it writes, and its new value."""
     assert place.part is not None, "a part of complex numbers"
     name, read = place.part
-    other = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
-    parts = (value, other) if name == "real" else (other, value)
+    other_part = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
+    parts = (value, other_part) if name == "real" else (other_part, value)
     return read, Apply(OPS["complex"], parts, read.dtype)
 
 

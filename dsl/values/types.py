@@ -153,13 +153,13 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
         return exact
     kind = to or args[0][1]
     if to is None:
-        for _, other in args[1:]:
-            kind = join(kind, other)
+        for _, other_kind in args[1:]:
+            kind = join(kind, other_kind)
     kind = admit(row, kind)
     dtype = kind.dtype.compute
-    for expr, other in args if row.result != "bool" else ():
-        _require_in_range(expr, other, kind)
-    operands = tuple(computed(expr, other, kind.dtype) for expr, other in args)
+    for expr, other_kind in args if row.result != "bool" else ():
+        _require_in_range(expr, other_kind, kind)
+    operands = tuple(computed(expr, other_kind, kind.dtype) for expr, other_kind in args)
     match row.result:
         case "bool":
             return Apply(row, operands, dtypes.bool_), Kind(dtypes.bool_, kind.weak)
@@ -245,10 +245,10 @@ def compared_exactly(
     kinds = [left[1], right[1]]
     if any(kind.dtype.kind not in "iu" for kind in kinds) or all(kind.weak for kind in kinds):
         return None
-    for side, other in ((left, right), (right, left)):
-        known = whole_constant(side[0]) if side[1].weak else None
-        if known is not None and not fits(known, dtypes.int64):
-            return _compare_with_long(row, known, other, side is left), BOOL
+    for side, opposite in ((left, right), (right, left)):
+        constant = whole_constant(side[0]) if side[1].weak else None
+        if constant is not None and not fits(constant, dtypes.int64):
+            return _compare_with_long(row, constant, opposite, side is left), BOOL
     wide = [kind.dtype is dtypes.uint64 for kind in kinds]
     if not any(wide):
         if not any(kind.weak for kind in kinds):
@@ -261,16 +261,16 @@ def compared_exactly(
     # a negative number is less than every unsigned one, whichever side it is on
     answer = row.name in (("lt", "le", "ne") if signed is left else ("gt", "ge", "ne"))
     plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
-    known = whole_constant(signed[0])
-    if known is not None:
-        return (plain if known >= 0 else Const(answer, dtypes.bool_)), BOOL
+    constant = whole_constant(signed[0])
+    if constant is not None:
+        return (plain if constant >= 0 else Const(answer, dtypes.bool_)), BOOL
     below = Apply(OPS["lt"], (signed[0], cast(ZERO, signed[0].dtype)), dtypes.bool_)
     return Select(below, Const(answer, dtypes.bool_), plain), BOOL
 
 
-def _compare_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left: bool) -> Expr:
+def _compare_with_long(row: Op, number: int, operand: tuple[Expr, Kind], is_left: bool) -> Expr:
     """Return a comparison of a Python int beyond int64 with integers of a type."""
-    expr, kind = other
+    expr, kind = operand
     if fits(number, kind.dtype):
         constant = Const(number, kind.dtype)
         sides = (constant, expr) if is_left else (expr, constant)
@@ -326,7 +326,7 @@ def both(*tests: Expr | None) -> Expr | None:
 
 def any_of(*tests: Expr) -> Expr:
     """Return the disjunction of one or more tests."""
-    return fold_left(lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), tests)
+    return fold_left(lambda left, right: Apply(OPS["or"], (left, right), dtypes.bool_), tests)
 
 
 def negate(test: Expr) -> Expr:

@@ -266,14 +266,14 @@ class Group:
     kind: str = "tuple"
     fields: tuple[str, ...] = ()
     """The field names of a named tuple."""
-    made: type | None = None
+    named_tuple: type | None = None
     """The class of a named tuple."""
-    one: object = field(default_factory=object, compare=False, repr=False)
+    identity: object = field(default_factory=object, compare=False, repr=False)
     """The identity of the tuple or list: shared by all names that are bound to it."""
 
     def of(self, items: Iterable[Value]) -> Group:
         """Return the same tuple or list (by identity) with other values for its items."""
-        return Group(tuple(items), self.kind, self.fields, self.made, self.one)
+        return Group(tuple(items), self.kind, self.fields, self.named_tuple, self.identity)
 
 
 @dataclass(frozen=True, slots=True)

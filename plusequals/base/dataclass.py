@@ -74,10 +74,10 @@ def _make_class(
         "__doc__": cls.__doc__ or cls.__name__,
         "__match_args__": tuple(name for name, f in declared.items() if f.init and not f.kw_only),
         "__dataclass_fields__": _LazyMember(
-            lambda made: _library_class(made, declared).__dataclass_fields__
+            lambda owner: _library_class(owner, declared).__dataclass_fields__
         ),
         "__dataclass_params__": _LazyMember(
-            lambda made: _library_class(made, declared).__dataclass_params__
+            lambda owner: _library_class(owner, declared).__dataclass_params__
         ),
     }  # fmt: skip
     return (
@@ -145,11 +145,11 @@ class _LazyMember:
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
 
-    def __get__(self, one: object, kind: type | None = None) -> Any:
+    def __get__(self, instance: object, kind: type | None = None) -> Any:
         member = self._make(self._owner)
         setattr(self._owner, self._name, member)
         bind = getattr(type(member), "__get__", None)
-        return member if bind is None else bind(member, one, kind)
+        return member if bind is None else bind(member, instance, kind)
 
 
 class _LazyInit(_LazyMember):
@@ -158,16 +158,16 @@ class _LazyInit(_LazyMember):
     __slots__ = ("_declared", "_frozen", "_used")
 
     def __init__(self, declared: _FieldsByName, frozen: bool) -> None:
-        super().__init__(lambda made: _make_init(made, declared, frozen))
+        super().__init__(lambda owner: _make_init(owner, declared, frozen))
         self._declared, self._frozen, self._used = declared, frozen, False
 
-    def __get__(self, one: object, kind: type | None = None) -> Any:
-        if self._used or one is None or type(one) is not self._owner:
-            return super().__get__(one, kind)
+    def __get__(self, instance: object, kind: type | None = None) -> Any:
+        if self._used or instance is None or type(instance) is not self._owner:
+            return super().__get__(instance, kind)
         self._used = True
-        return partial(self._fill, one)
+        return partial(self._fill, instance)
 
-    def _fill(self, one: Any, /, *args: object, **kwargs: object) -> None:
+    def _fill(self, instance: Any, /, *args: object, **kwargs: object) -> None:
         """Initialize one object; where arguments do not fit `__init__` is called, which raises."""
         init_fields = {name: f for name, f in self._declared.items() if f.init}
         positional = [name for name, f in init_fields.items() if not f.kw_only]
@@ -181,23 +181,23 @@ class _LazyInit(_LazyMember):
                 values[name] = f.default
         has_surplus = len(args) > len(positional) or values.keys() & kwargs.keys()
         if has_surplus or {*values, *kwargs} != init_fields.keys():
-            type(one).__init__(one, *args, **kwargs)
+            type(instance).__init__(instance, *args, **kwargs)
             return
         put = object.__setattr__ if self._frozen else setattr
         for name, value in (values | kwargs).items():
-            put(one, name, value)
-        if hasattr(one, "__post_init__"):
-            one.__post_init__()
+            put(instance, name, value)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
 
 
 def _library_class(cls: type, declared: _FieldsByName) -> Any:
     """Return a class that the library has created with the same fields."""
-    own = get_annotations(cls)
-    members: dict[str, Any] = {name: declared[name] for name in own}
-    members |= {"__annotations__": own, "__module__": cls.__module__, "__doc__": cls.__doc__}
+    annotated = get_annotations(cls)
+    members: dict[str, Any] = {name: declared[name] for name in annotated}
+    members |= {"__annotations__": annotated, "__module__": cls.__module__, "__doc__": cls.__doc__}
     bases = tuple(base for base in cls.__bases__ if is_dataclass(base))
-    made = new_class(cls.__name__, bases, {}, lambda namespace: namespace.update(members))
-    return dataclasses.dataclass(init=False, repr=False, eq=False)(made)
+    library_class = new_class(cls.__name__, bases, {}, lambda namespace: namespace.update(members))
+    return dataclasses.dataclass(init=False, repr=False, eq=False)(library_class)
 
 
 def _comparison_methods(names: list[str]) -> dict[str, Callable[..., Any]]:
@@ -247,10 +247,10 @@ def _make_init(cls: type, declared: _FieldsByName, frozen: bool) -> Callable[...
         name: _FACTORY_DEFAULT if from_factory else init_fields[name].default
         for name, from_factory in zip(names, has_factory, strict=True)
     }
-    known_defaults = {name: value for name, value in defaults.items() if value is not MISSING}
+    given_defaults = {name: value for name, value in defaults.items() if value is not MISSING}
     initial = FunctionType(code, namespace, "__init__")
-    initial.__defaults__ = tuple(v for name, v in known_defaults.items() if name in positional)
-    initial.__kwdefaults__ = {n: v for n, v in known_defaults.items() if n not in positional}
+    initial.__defaults__ = tuple(v for name, v in given_defaults.items() if name in positional)
+    initial.__kwdefaults__ = {n: v for n, v in given_defaults.items() if n not in positional}
     initial.__qualname__, initial.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     types = {name: f.type for name, f in declared.items()} | get_annotations(cls)
     initial.__annotations__ = types | {"return": None}
@@ -260,7 +260,7 @@ def _make_init(cls: type, declared: _FieldsByName, frozen: bool) -> Callable[...
 def _setter(cls: type, name: str) -> Callable[[object, object], None]:
     """Return the function that sets a field of an object of a frozen class."""
     slot = getattr(vars(cls).get(name), "__set__", None)
-    return slot or (lambda one, value: object.__setattr__(one, name, value))
+    return slot or (lambda instance, value: object.__setattr__(instance, name, value))
 
 
 @cache

@@ -209,9 +209,9 @@ def class_of(problem: Exception) -> type[CdError]:
     return next(found, CdValueError)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name closest to a misspelled one, None where none is close."""
-    return next(iter(difflib.get_close_matches(name, list(known), 1)), None)
+    return next(iter(difflib.get_close_matches(name, list(candidates), 1)), None)
 
 
 def render(diagnostic: Diagnostic) -> str:

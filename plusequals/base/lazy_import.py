@@ -144,7 +144,9 @@ def _is_package_initializing(full: str) -> bool:
     one would wait."""
     parent_parts = full.split(".")[:-1]
     packages = (sys.modules.get(".".join(parent_parts[: n + 1])) for n in range(len(parent_parts)))
-    return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in packages)
+    return any(
+        getattr(getattr(package, "__spec__", None), "_initializing", False) for package in packages
+    )
 
 
 def _import_in_thread(full: str) -> ModuleType:
@@ -200,9 +202,9 @@ class LazyModule:
 def _resolve_all() -> None:
     """Resolve proxies of modules that are imported: finalizers at interpreter shutdown find no
     module by its name."""
-    for one in _all:
-        if one._module is None:
-            one._module = _loaded_module(_absolute_name(one._name, one._package))
+    for module in _all:
+        if module._module is None:
+            module._module = _loaded_module(_absolute_name(module._name, module._package))
 
 
 atexit.register(_resolve_all)

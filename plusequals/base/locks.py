@@ -30,7 +30,7 @@ class ReentrantLock:
         _all.add(self)
 
     @property
-    def is_own(self) -> bool:
+    def is_held_here(self) -> bool:
         """Whether the calling thread holds the lock."""
         return self._owner == threading.get_ident()
 
@@ -71,7 +71,7 @@ class ReentrantLock:
 
     def _renew(self) -> None:
         self._lock = threading.RLock()
-        if not self.is_own:
+        if not self.is_held_here:
             self._owner = _NO_THREAD
 
 

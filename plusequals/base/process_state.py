@@ -54,8 +54,8 @@ def states() -> list[State]:
 
     What is of this folder comes first, as the rest is built on it; both in the order of imports.
     """
-    made = [state() for state in _states]
-    return sorted(made, key=lambda state: not state.owner.startswith(f"{__package__}."))
+    current = [state() for state in _states]
+    return sorted(current, key=lambda state: not state.owner.startswith(f"{__package__}."))
 
 
 def reset() -> None:

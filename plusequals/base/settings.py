@@ -245,7 +245,7 @@ def from_environment(environment: Mapping[str, str]) -> Changes:
         if variable.startswith(PREFIX):
             name = variable[len(PREFIX) :].lower()
             if name not in _NAMES:
-                raise _unknown_setting(variable, [PREFIX + known.upper() for known in _NAMES])
+                raise _unknown_setting(variable, [PREFIX + setting.upper() for setting in _NAMES])
             changes[name] = _parse_value(variable, environment[variable], _type_hint(name))
     return changes
 
@@ -257,8 +257,8 @@ def variable(name: str) -> str:
 
 def variables(names: tuple[str, ...], prefixes: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the environment variables that are set, by name or by prefix."""
-    found_names = (name for name in os.environ if name in names or name.startswith(prefixes))
-    return {name: os.environ[name] for name in sorted(found_names)}
+    set_names = (name for name in os.environ if name in names or name.startswith(prefixes))
+    return {name: os.environ[name] for name in sorted(set_names)}
 
 
 @cache
@@ -268,13 +268,13 @@ def _type_hint(name: str) -> Any:
     return get_type_hints(written, globals())[name]
 
 
-def _unknown_setting(name: str, known: Sequence[str]) -> CdNameError:
-    near = nearest(name, known)
+def _unknown_setting(name: str, names: Sequence[str]) -> CdNameError:
+    near = nearest(name, names)
     return CdNameError(
         Diagnostic(
             "CD0821",
             f"there is no setting `{name}`",
-            notes=("the settings are " + ", ".join(known),),
+            notes=("the settings are " + ", ".join(names),),
             helps=(f"did you mean `{near}`?",) if near else (),
         )
     )

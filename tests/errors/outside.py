@@ -365,7 +365,7 @@ def exchanged_each_time_it_is_looked_at() -> object:
 def called_while_the_interpreter_ends() -> object:
     """Call from a finalizer, when Python's own modules are gone, what is not compiled."""
     f = pe.cd_from_source("def f(y):\n    y[i] = 1.0\n")
-    with mock.patch.object(sys, "meta_path", None), mock.patch.object(f, "_made", None):
+    with mock.patch.object(sys, "meta_path", None), mock.patch.object(f, "_find_match", None):
         return f(np.ones(3))
 
 

@@ -106,7 +106,7 @@ def compile_all(
         with settings.override(verify=number % _VERIFIED == 0):
             sources.append(translate(procedure))
     codes = [_own(source) for source in sources]
-    top = "\n".join([C.header + "\n", *prelude.required_pieces("\n".join(codes))])
+    top = "\n".join([C.header + "\n", *prelude.required_definitions("\n".join(codes))])
     if poisoned:
         top, extra = poison.HEAD + top, (*extra, *poison.flags(_compiler().command))
     library = _built(top + "\n" + "\n".join(codes), extra)

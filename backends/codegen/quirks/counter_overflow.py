@@ -28,27 +28,27 @@ Binding = For | Let
 
 
 def may_overflow(
-    loop: For, by: int, bound: Mapping[Symbol, Binding], known: Bounds, sizes: Set[Symbol]
+    loop: For, by: int, bound: Mapping[Symbol, Binding], facts: Bounds, sizes: Set[Symbol]
 ) -> bool:
     """Whether a step of `by` from a value within the bounds of a loop may overflow 64 bits.
 
-    `bound` are the bindings of the symbols in scope, outermost first, `known` the facts about them,
+    `bound` are the bindings of the symbols in scope, outermost first, `facts` the facts about them,
     `sizes` the run-time extents. A step of 1 never overflows.
     """
     if abs(by) == 1:
         return False
     if loop.hi.constant is None:
         size_ranges = {
-            size: (0, known.intervals.get(size, (0, None))[1] or MAX_EXTENT) for size in sizes
+            size: (0, facts.intervals.get(size, (0, None))[1] or MAX_EXTENT) for size in sizes
         }
-        known = Bounds({**known.intervals, **size_ranges})
+        facts = Bounds({**facts.intervals, **size_ranges})
         for symbol, binding in bound.items():
             match binding:
                 case For():
-                    known = known.inside(binding)
+                    facts = facts.inside(binding)
                 case Let():
-                    known = known.with_interval(symbol, known.value(binding.value))
-    low, high = known.interval(loop.hi)
+                    facts = facts.with_interval(symbol, facts.value(binding.value))
+    low, high = facts.interval(loop.hi)
     if by > 0:
         return high is None or high - 1 + by > MOST
     return low is None or low + 1 + by < LEAST

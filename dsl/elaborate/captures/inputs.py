@@ -123,7 +123,7 @@ class GroupSpec:
     kind: str
     items: tuple[Spec, ...]
     fields: tuple[str, ...] = ()
-    made: type | None = None
+    named_tuple: type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _refuse_overloaded_arithmetic(value: object) -> None:
     kind = type(value)
     if kind in _PYTHON or isinstance(value, np.generic):
         return
-    base = next(one for one in _PYTHON if isinstance(value, one))
+    base = next(base_type for base_type in _PYTHON if isinstance(value, base_type))
     for name in _ARITHMETIC:
         if getattr(kind, name, None) is not getattr(base, name, None):
             text = f"an object of type {kind.__name__} has arithmetic of its own: `{name}`"
@@ -254,14 +254,14 @@ def _is_numeric(spec: Spec) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class CapturedValue:
     """A captured object with its fingerprint at first lookup: None where it has none."""
 
     value: object
     words: fingerprint.Description | None
 
     @classmethod
-    def of(cls, value: object) -> Noted:
+    def of(cls, value: object) -> CapturedValue:
         """Return the object with its present fingerprint."""
         return cls(value, fingerprint.try_describe(value))
 
@@ -318,9 +318,11 @@ class Inputs:
     """Captured roots that are no names: default values of inlined functions."""
     tables: dict[object, str] = field(default_factory=dict)
     """The roots of constant tables, by contents."""
-    read: dict[tuple[str, str], Noted] = field(default_factory=dict)
+    read: dict[tuple[str, str], CapturedValue] = field(default_factory=dict)
     """The value of each captured name that was looked up, by the function's prefix and the name."""
-    asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
+    asked: dict[tuple[int, str], tuple[CapturedValue, str, CapturedValue]] = field(
+        default_factory=dict
+    )
     """The attributes that were read as constants: their owners and values."""
     compared: dict[Path, None] = field(default_factory=dict)
     """The paths of objects that are specified by type, but whose identity relations are guarded."""
@@ -340,38 +342,38 @@ class Inputs:
     def noting(self, prefix: str, lookup: Callable[[str], object]) -> Callable[[str], object]:
         """Return the lookup of a function's names, which records their values in `read`."""
 
-        def noted(name: str) -> object:
+        def recording_lookup(name: str) -> object:
             value = lookup(name)
             recorded = self.read.get((prefix, name))
             if recorded is None:
-                self.read[prefix, name] = Noted.of(value)
+                self.read[prefix, name] = CapturedValue.of(value)
             elif recorded.value is not value:
                 self.steady = False  # another thread rebound it meanwhile
             return value
 
-        return noted
+        return recording_lookup
 
-    def ask(self, owner: object, name: str, found: object) -> None:
+    def ask(self, owner: object, name: str, value: object) -> None:
         """Record an attribute that is read as a constant."""
         if not fingerprint.is_immutable(owner):
-            self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
+            self.asked[id(owner), name] = CapturedValue.of(owner), name, CapturedValue.of(value)
 
-    def compare(self, one: Opaque, other: Opaque) -> None:
+    def compare(self, first: Opaque, second: Opaque) -> None:
         """Guard on whether two objects are identical, where no specification implies it."""
-        if is_instance(one.value) and is_instance(other.value):
-            self.compare_paths(one.path, other.path)
+        if is_instance(first.value) and is_instance(second.value):
+            self.compare_paths(first.path, second.path)
 
-    def compare_paths(self, one: Path, other: Path) -> None:
+    def compare_paths(self, first: Path, second: Path) -> None:
         """Guard on whether two inputs are identical, where no specification implies it."""
-        if one != other:
-            self.compared |= {one: None, other: None}
+        if first != second:
+            self.compared |= {first: None, second: None}
 
-    def compare_groups(self, one: object, other: object) -> bool:
+    def compare_groups(self, first: object, second: object) -> bool:
         """Return whether two tuples or lists are one object, guarded where they are inputs."""
-        if not (isinstance(one, Path) and isinstance(other, Path)):
-            return one is other
-        self.compare_paths(one, other)
-        return self.group_ids[one] == self.group_ids[other]
+        if not (isinstance(first, Path) and isinstance(second, Path)):
+            return first is second
+        self.compare_paths(first, second)
+        return self.group_ids[first] == self.group_ids[second]
 
     def key_of(self, owner: Opaque, name: str, text: str) -> str:
         """Return the key of an object's attribute in frames, the same for every path to the object;
@@ -384,8 +386,8 @@ class Inputs:
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function, one for each function."""
-        for prefix, other in self.owners.items():
-            if other is owner:
+        for prefix, existing in self.owners.items():
+            if existing is owner:
                 return prefix
         prefix = f"{getattr(owner, '__name__', 'function')}:{len(self.owners)}:"
         self.owners[prefix] = owner
@@ -420,13 +422,13 @@ class Inputs:
                 return Opaque(value, path) if has_state(value) else Static(value)
             case InstanceSpec() | MethodSpec():
                 return Opaque(given, path)
-            case GroupSpec(kind, items, fields, made):
+            case GroupSpec(kind, items, fields, named_tuple):
                 parts = []
-                for n, (item, one) in enumerate(zip(items, given, strict=True)):
+                for n, (item, element) in enumerate(zip(items, given, strict=True)):
                     inner = Path(path.root, (*path.steps, n), path.captured)
-                    parts.append(self._value(ctx, inner, item, one, span))
+                    parts.append(self._value(ctx, inner, item, element, span))
                 self.group_ids[path] = id(given)
-                return Group(tuple(parts), kind, fields, made, path)
+                return Group(tuple(parts), kind, fields, named_tuple, path)
             case TensorSpec():
                 return self.handles.setdefault(path, Handle(given, path))
 
@@ -509,7 +511,7 @@ class Inputs:
             node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
             self.fleeting[path] = ctx.locals[-1] = replace(node, request=request)
         node = self.fleeting[path]
-        if all(one.id != node.id for one in ctx.locals):  # its first use is being re-elaborated
+        if all(local.id != node.id for local in ctx.locals):  # its first use is being re-elaborated
             ctx.locals.append(node)
         return node
 
@@ -524,7 +526,9 @@ class Inputs:
 
     def nowhere(self) -> tuple[Path, ...]:
         """Return the paths of tensors that are virtual or local to a call."""
-        return tuple(path for path, one in self.handles.items() if _is_nonpersistent(one.tensor))
+        return tuple(
+            path for path, handle in self.handles.items() if _is_nonpersistent(handle.tensor)
+        )
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
         name = path.label

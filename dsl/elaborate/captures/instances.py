@@ -104,7 +104,7 @@ def fields_of(value: object) -> tuple[str, ...]:
 def fields_of_class(kind: type) -> tuple[str, ...]:
     """Return the field names of a named-tuple class, in the order of items; empty for others."""
     named: Mapping[str, Any] = next(
-        (vars(one) for one in kind.__mro__ if "_fields" in vars(one)), {}
+        (vars(base) for base in kind.__mro__ if "_fields" in vars(base)), {}
     )
     fields: tuple[str, ...] = named.get("_fields", ())
     unmodified = all(getattr_static(kind, name) is named.get(name) for name in fields)

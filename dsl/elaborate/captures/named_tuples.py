@@ -57,4 +57,4 @@ def replaced(
         raise error("CD0429", CdTypeError, text, span, helps=(f"it has {', '.join(group.fields)}",))
     pairs = zip(group.fields, group.items, strict=True)
     items = tuple(changes.get(key, value) for key, value in pairs)
-    return Group(items, group.kind, group.fields, group.made)
+    return Group(items, group.kind, group.fields, group.named_tuple)

@@ -27,13 +27,13 @@ def owner_of(frame: Frame, method: Any, path: Path | None, span: Span) -> Value:
     owner = frame.inputs.wrap(frame.ctx, via, method.__self__, True, span)
     base = Path(path.root, path.steps[:-1], path.captured)
     name = str(path.steps[-1]) if path.steps else ""
-    known = frame.inputs.seen.get(name, {}).get(base)
-    if known is None or known.value is not method.__self__ or not isinstance(owner, Opaque):
+    instance = frame.inputs.seen.get(name, {}).get(base)
+    if instance is None or instance.value is not method.__self__ or not isinstance(owner, Opaque):
         return owner
-    if name in getattr(known.value, "__dict__", ()):  # stored in the instance, by anyone
+    if name in getattr(instance.value, "__dict__", ()):  # stored in the instance, by anyone
         return owner
     frame.inputs.compare_paths(base, via)  # guard: the owner is the object whose attribute it is
-    return known
+    return instance
 
 
 def partial_of(
@@ -51,8 +51,8 @@ def partial_of(
     assert isinstance(bound_args, Group), "they are a tuple"
     wrap(below(path, "keywords", KEYS), tuple(part.keywords), True, span)
     named = {
-        name: wrap(below(path, "keywords", (name,)), one, True, span)
-        for name, one in part.keywords.items()
+        name: wrap(below(path, "keywords", (name,)), value, True, span)
+        for name, value in part.keywords.items()
     }
     return bound_args.items, named, func
 
@@ -82,7 +82,7 @@ def defaults_of(
         return None  # a nested function, or one of the library
     path, plain = way_to(frame, owner), owner
     while not isinstance(plain, FunctionType):  # like `source.plain_function`
-        step = next((one for one in UNDER if hasattr(plain, one)), None)
+        step = next((attribute for attribute in UNDER if hasattr(plain, attribute)), None)
         if step is None:
             return _signature_defaults(path, plain)
         path, plain = below(path, step), getattr(plain, step)
@@ -101,9 +101,9 @@ def defaults_of(
 def _signature_defaults(path: Path, function: Any) -> dict[str, tuple[Path, object]]:
     """Return the default values, with paths, of a function that a text defines."""
     return {
-        name: (below(path, "__signature__", "parameters", (name,), "default"), one.default)
-        for name, one in function.__signature__.parameters.items()
-        if one.default is not one.empty
+        name: (below(path, "__signature__", "parameters", (name,), "default"), parameter.default)
+        for name, parameter in function.__signature__.parameters.items()
+        if parameter.default is not parameter.empty
     }
 
 

@@ -80,10 +80,10 @@ def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
     member, bound_member = vars(kind)[name], getattr(kind, name)
     frame.inputs.ask(kind, name, bound_member)
     path = below(above.owner.path, "__class__", "__mro__", (number,), name)
-    for at, one in enumerate(above.classes[: number - above.skipped], above.skipped):
-        if hasattr(one, name):  # a class between them may gain it
+    for at, cls in enumerate(above.classes[: number - above.skipped], above.skipped):
+        if hasattr(cls, name):  # a class between them may gain it
             absent_path = below(above.owner.path, "__class__", "__mro__", (at,), name)
-            frame.inputs.used[absent_path] = frame.inputs.describe(getattr(one, name), True)
+            frame.inputs.used[absent_path] = frame.inputs.describe(getattr(cls, name), True)
     if isinstance(member, staticmethod):
         compare(frame, path, bound_member)
         return Static(Method(member.__func__, above.owner, False))

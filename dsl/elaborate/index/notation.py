@@ -200,8 +200,8 @@ def _pin_extents(frame: Frame, uses: list[Use]) -> None:
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
     for x in (*letters.right.values(), *letters.outer.values()):
-        extent = pinned(x, uses, ctx.known)
-        letters.open_pairs += undecided(x, uses, ctx.known)
+        extent = pinned(x, uses, ctx.assumptions)
+        letters.open_pairs += undecided(x, uses, ctx.assumptions)
         if extent is not None:
             letters.extents[x] = extent
 
@@ -225,10 +225,10 @@ def _infer_extents(
     for x in letters.outer.values():
         if x in letters.extents:
             continue
-        extent = bounded(x, tests, letters.extents, ctx.known)
+        extent = bounded(x, tests, letters.extents, ctx.assumptions)
         if extent is None and fresh:
             _require_static_factors(ctx, x, uses)
-            extent = inferred(x, uses, letters.extents, ctx.known)
+            extent = inferred(x, uses, letters.extents, ctx.assumptions)
         if extent is None:
             raise no_range(x, letters.spans[x], uses)
         letters.extents[x] = extent
@@ -268,23 +268,23 @@ def _is_overwritten(frame: Frame, name: s.Name, bound: Array) -> bool:
 
 def _has_sizes(frame: Frame, bound: Array) -> bool | None:
     """Whether an array has the extents of the index variables on the left; None where dynamic."""
-    letters, known = frame.letters, frame.ctx.known
+    letters, assumptions = frame.letters, frame.ctx.assumptions
     assert letters is not None
     sizes = [letters.extents.get(x) for x in letters.outer.values()]
     pairs = [(a, b) for a, b in zip(sizes, bound.shape, strict=True) if a is not None]
-    if all(known.equal(a, b) for a, b in pairs):
+    if all(assumptions.equal(a, b) for a, b in pairs):
         return True
-    return False if any(known.differ(a, b) for a, b in pairs) else None
+    return False if any(assumptions.differ(a, b) for a, b in pairs) else None
 
 
 def _check_equal_sizes(frame: Frame) -> None:
     """Emit run-time checks that the sizes under one index variable are equal, where not proven."""
     letters = frame.letters
     assert letters is not None
-    for one, two in letters.open_pairs:
-        places = (f"axis {use.axis} of `{use.name}`" for use in (one, two))
+    for first, second in letters.open_pairs:
+        places = (f"axis {use.axis} of `{use.name}`" for use in (first, second))
         what = f"an index runs over {' and '.join(places)}"
-        frame.ctx.equal_extents(one.extent, two.extent, what, two.span)
+        frame.ctx.equal_extents(first.extent, second.extent, what, second.span)
 
 
 def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
@@ -346,14 +346,14 @@ def _emit_statement(
     reduced = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
     if reduced and op is None:
         raise refusals.implied_sum(frame, target, value, [r.symbol.name for r in reduced])
-    known, domain, conditions = ctx.known, ctx.domain, ctx.conditions
+    assumptions, domain, conditions = ctx.assumptions, ctx.domain, ctx.conditions
     try:
         ctx.domain = (*left_ranges, *reduced)
-        ctx.known = known.with_ranges(ctx.domain)
+        ctx.assumptions = assumptions.with_ranges(ctx.domain)
         tests = _guard_tests(frame, span)
-        free_ranges, conditions_left = tighten(left_ranges, tests, known)
+        free_ranges, conditions_left = tighten(left_ranges, tests, assumptions)
         ctx.domain = (*free_ranges, *reduced)
-        ctx.known = known.with_ranges(ctx.domain)
+        ctx.assumptions = assumptions.with_ranges(ctx.domain)
         predicate = both(*conditions_left)
         if predicate is None:
             _emit_assignment(
@@ -372,7 +372,7 @@ def _emit_statement(
                     fresh,
                 )
     finally:
-        ctx.known, ctx.domain, ctx.conditions = known, domain, conditions
+        ctx.assumptions, ctx.domain, ctx.conditions = assumptions, domain, conditions
 
 
 def _emit_assignment(

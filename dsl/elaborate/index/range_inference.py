@@ -15,10 +15,10 @@ from ....lowering.ir.expressions import Apply, Const, Expr, Select
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, floordiv, var
 from ....lowering.ir.ops import Op
 from ...values.builder import Use, error
-from ...values.range_analysis import Known, extreme, facts_of
+from ...values.range_analysis import Assumptions, extreme, facts_of
 
 
-def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
+def pinned(letter: Symbol, uses: Sequence[Use], assumptions: Assumptions) -> Affine | None:
     """Return the extent of an index variable by R1, None where it has no plain use.
 
     CdShapeError CD0301 where two uses provably disagree, naming both.
@@ -29,7 +29,7 @@ def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
             continue
         if first is None:
             first = use
-        elif known.differ(first.extent, use.extent):
+        elif assumptions.differ(first.extent, use.extent):
             raise error(
                 "CD0301", CdShapeError,
                 f"index `{letter.name}` runs over sizes {first.extent} and {use.extent}", use.span,
@@ -41,14 +41,18 @@ def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
     return None if first is None else first.extent
 
 
-def undecided(letter: Symbol, uses: Sequence[Use], known: Known) -> list[tuple[Use, Use]]:
+def undecided(
+    letter: Symbol, uses: Sequence[Use], assumptions: Assumptions
+) -> list[tuple[Use, Use]]:
     """Return the pairs of plain uses of an index variable whose sizes are not proven equal."""
     plain = [u for u in uses if isinstance(u.index, Affine) and u.index.symbol == letter]
-    return [(plain[0], use) for use in plain[1:] if not known.equal(plain[0].extent, use.extent)]
+    return [
+        (plain[0], use) for use in plain[1:] if not assumptions.equal(plain[0].extent, use.extent)
+    ]
 
 
 def inferred(
-    letter: Symbol, uses: Sequence[Use], extents: Mapping[Symbol, Affine], known: Known
+    letter: Symbol, uses: Sequence[Use], extents: Mapping[Symbol, Affine], assumptions: Assumptions
 ) -> Affine | None:
     """Return the largest extent of an index variable with every shifted read in bounds (R4).
 
@@ -66,12 +70,15 @@ def inferred(
         ranges = tuple(Range(s, const(0), extents[s]) for s in others)
         top = extreme(rest, ranges, upwards=True)
         extent = floordiv(use.extent - 1 - top, const(factor)) + 1
-        best = extent if best is None else known.minimum(best, extent)
-    return None if best is None else known.maximum(best, const(0))
+        best = extent if best is None else assumptions.minimum(best, extent)
+    return None if best is None else assumptions.maximum(best, const(0))
 
 
 def bounded(
-    letter: Symbol, tests: Sequence[Expr], extents: Mapping[Symbol, Affine], known: Known
+    letter: Symbol,
+    tests: Sequence[Expr],
+    extents: Mapping[Symbol, Affine],
+    assumptions: Assumptions,
 ) -> Affine | None:
     """Return the extent of an index variable by guards or binder comparisons (R2), None for none.
 
@@ -87,8 +94,8 @@ def bounded(
             others = tuple(Range(s, const(0), extents[s]) for s in rest.symbols() if s in extents)
             top = extreme(rest, others, upwards=True)
             extent = floordiv(top, const(factor)) + 1
-            best = extent if best is None else known.minimum(best, extent)
-    return None if best is None else known.maximum(best, const(0))
+            best = extent if best is None else assumptions.minimum(best, extent)
+    return None if best is None else assumptions.maximum(best, const(0))
 
 
 def no_range(letter: Symbol, span: Span, uses: Sequence[Use]) -> CdIndexError:
@@ -120,7 +127,7 @@ def conjuncts(test: Expr) -> list[Expr]:
 
 
 def tighten(
-    ranges: Sequence[Range], tests: Sequence[Expr], known: Known
+    ranges: Sequence[Range], tests: Sequence[Expr], assumptions: Assumptions
 ) -> tuple[tuple[Range, ...], list[Expr]]:
     """Return the ranges narrowed by affine tests, and the tests that no range can express.
 
@@ -131,13 +138,13 @@ def tighten(
     remaining: list[Expr] = []
     for test in (part for whole in tests for part in conjuncts(whole)):
         facts = facts_of(test)
-        expressed = [_narrow(narrowed_ranges, fact, known) for fact in facts]
+        expressed = [_narrow(narrowed_ranges, fact, assumptions) for fact in facts]
         if not facts or not all(expressed):
             remaining.append(test)
     return tuple(narrowed_ranges), remaining
 
 
-def _narrow(ranges: list[Range], fact: Affine, known: Known) -> bool:
+def _narrow(ranges: list[Range], fact: Affine, assumptions: Assumptions) -> bool:
     """Narrow one range, in place, by `fact >= 0`; False where no range can express it."""
     order = {r.symbol: n for n, r in enumerate(ranges)}
     ranged = [s for s in fact.symbols() if s in order]
@@ -149,7 +156,7 @@ def _narrow(ranges: list[Range], fact: Affine, known: Known) -> bool:
     if not factor or innermost in rest.symbols():
         return False
     at = order[innermost]
-    outer = known.with_ranges(ranges[:at])
+    outer = assumptions.with_ranges(ranges[:at])
     old = ranges[at]
     if factor > 0:
         lowest = -floordiv(rest, const(factor))

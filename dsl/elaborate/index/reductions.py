@@ -16,11 +16,11 @@ from ...source import surface as s
 from ...values.arrays import describe
 from ...values.builder import Context, Use, error
 from ...values.fix_hints import WAYS_OUT
-from ...values.range_analysis import Known, extreme
+from ...values.range_analysis import Assumptions, extreme
 from ...values.types import Kind, both, cast, truth
 from ...values.values import Scalar, Static, Value
 from ..expressions import evaluate, tested
-from ..names import is_letter, known_letter
+from ..names import bound_index_variable, is_letter
 from ..operators import as_affine, value_of
 from ..scope import Frame, Letters, names_in, new_letter
 from .range_inference import bounded, no_range, pinned, tighten, undecided
@@ -46,7 +46,7 @@ def reduce_letters(
     assert letters is not None
     reduced = letters.inner.setdefault(letters.place(), {})
     letters.scopes.append((reduced, binders is None))
-    domain, known, conditions, uses = ctx.domain, ctx.known, ctx.conditions, ctx.uses
+    domain, assumptions, conditions, uses = ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses
     first_use = 0 if uses is None else len(uses)
     try:
         bound_ranges, comparisons = _declare_binders(frame, binders or (), reduced)
@@ -57,8 +57,8 @@ def reduce_letters(
                 for x in reduced.values()
             ]
             for part in (*comparisons, argument):  # a test is evaluated where those before it hold
-                ranges, conditions_left = tighten(full_ranges, tests, known)
-                ctx.domain, ctx.known = (*domain, *ranges), known.with_ranges(ranges)
+                ranges, conditions_left = tighten(full_ranges, tests, assumptions)
+                ctx.domain, ctx.assumptions = (*domain, *ranges), assumptions.with_ranges(ranges)
                 predicate = both(*conditions_left)
                 with nullcontext() if predicate is None else ctx.under(predicate):
                     if part is argument:
@@ -68,11 +68,11 @@ def reduce_letters(
         else:
             tests += (_binder_test(frame, binder) for binder in comparisons)
             value = value_of(evaluate(frame, argument))
-            _set_extents(letters, reduced, bound_ranges, tests, ctx.uses[first_use:], known)
+            _set_extents(letters, reduced, bound_ranges, tests, ctx.uses[first_use:], assumptions)
             ranges, predicate = tuple(Range(x, const(0), const(1)) for x in reduced.values()), None
     finally:
         letters.scopes.pop()
-        ctx.domain, ctx.known, ctx.conditions = domain, known, conditions
+        ctx.domain, ctx.assumptions, ctx.conditions = domain, assumptions, conditions
     if not reduced:
         if isinstance(value, Scalar | Static):
             raise _nothing_reduced(name, argument, span)
@@ -107,14 +107,14 @@ def _set_extents(
     bound_ranges: Mapping[Symbol, Range],
     tests: list[Expr],
     uses: list[Use],
-    known: Known,
+    assumptions: Assumptions,
 ) -> None:
     """Set the extents of reduced index variables. CdIndexError CD0604 where one has no range."""
     for x in reduced.values():
-        extent = bound_ranges[x].hi if x in bound_ranges else pinned(x, uses, known)
-        letters.open_pairs += undecided(x, uses, known)
+        extent = bound_ranges[x].hi if x in bound_ranges else pinned(x, uses, assumptions)
+        letters.open_pairs += undecided(x, uses, assumptions)
         if extent is None:
-            extent = bounded(x, tests, letters.extents, known)
+            extent = bounded(x, tests, letters.extents, assumptions)
         if extent is None:
             raise no_range(x, letters.spans[x], uses)
         letters.extents[x] = extent
@@ -211,8 +211,8 @@ def _declare_compared(frame: Frame, binder: s.Compare, reduced: dict[str, Symbol
     for name in names_in(binder):
         if not is_letter(frame, name):
             continue
-        known = known_letter(frame, name.id)
-        if known is None or name.id in reduced:
+        symbol = bound_index_variable(frame, name.id)
+        if symbol is None or name.id in reduced:
             bound.append(_declare(frame, name, reduced))
             letters.implicit.setdefault(name.id, name.span)
     return bound
@@ -286,8 +286,8 @@ def _point_count(domain: Domain, span: Span) -> Expr:
         for r in domain.ranges:
             count = multiply(count, r.hi - r.lo)
         return Position(count)
-    one = Position(const(1))
-    return Reduce(OPS["add"], domain, one, dtypes.int64, span=span)
+    unit = Position(const(1))
+    return Reduce(OPS["add"], domain, unit, dtypes.int64, span=span)
 
 
 def reduction_name(value: Value) -> str | None:

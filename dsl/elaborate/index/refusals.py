@@ -66,7 +66,7 @@ def implied_sum(
     return problem
 
 
-def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
+def no_place(target: s.Subscript, base: Value, value: Value) -> CdTypeError:
     """Return the error for a target that is no location; it names `pad`, `clamp` or `wrap`."""
     calls = [item.function.span.text for item in target.items if isinstance(item, s.Call)]
     edges = [name for name in calls if name in ("pad", "clamp", "wrap")]
@@ -80,7 +80,7 @@ def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
     else:
         text = f"`{target.span.text}` is no place to assign to"
         problem = error(
-            "CD0451", CdTypeError, text, target.span, label=f"this is {describe(found)}"
+            "CD0451", CdTypeError, text, target.span, label=f"this is {describe(value)}"
         )
     assert isinstance(problem, CdTypeError)
     return problem
@@ -100,11 +100,11 @@ _INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"
 
 def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
     """Return an error about an index of a target, reworded from reads to writes."""
-    (found,) = problem.diagnostics
-    if found.code != "CD0602" or found.labels[0].span != span:
+    (diagnostic,) = problem.diagnostics
+    if diagnostic.code != "CD0602" or diagnostic.labels[0].span != span:
         return problem
-    message = found.message.replace("is read at", "is written at", 1)
-    return CdIndexError(replace(found, message=message, helps=(_INSIDE,)))
+    message = diagnostic.message.replace("is read at", "is written at", 1)
+    return CdIndexError(replace(diagnostic, message=message, helps=(_INSIDE,)))
 
 
 def written_or_new(name: s.Name) -> CdError:

@@ -60,8 +60,8 @@ def _is_function_or_module(captured: object) -> bool:
     """Whether a captured object is a module, function, type, ufunc or compiled function."""
     if captured is MISSING or isinstance(captured, Letter | np.ndarray):
         return False
-    known = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
-    return isinstance(captured, known) or hasattr(captured, "__cd_function__")
+    kinds = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
+    return isinstance(captured, kinds) or hasattr(captured, "__cd_function__")
 
 
 def _unused_letter(frame: Frame, e: s.Subscript) -> str:

@@ -66,10 +66,10 @@ def _text(head: str, *merges: str) -> str:
     return f"def {head}:\n{_WIDTHS}{''.join(merges)}"
 
 
-def _merge(given: str, made: str, turn: int, along: str = "") -> str:
+def _merge(given: str, target: str, turn: int, along: str = "") -> str:
     """Return the text of the first or second merge of an iteration, with the statements `along`."""
     width = "2 * level" if turn == 1 else "2 * level + 1"
-    return _FIND.format(given=given, made=made, width=width, turn=turn) + along
+    return _FIND.format(given=given, made=target, width=width, turn=turn) + along
 
 
 SORT_ROWS = _text("sort_rows(x, w, rounds)", _merge("x", "w", 1), _merge("w", "x", 2))
@@ -85,7 +85,7 @@ ARGSORT_ROWS = _text(
 scratch."""
 
 
-def rounds_for(rows: Array) -> Static:
+def merge_iterations(rows: Array) -> Static:
     """Return how many iterations of two merges sort rows, -1 where the length is dynamic."""
     size = rows.shape[1].constant
     return Static(-1 if size is None else (max(size - 1, 0).bit_length() + 1) // 2)
@@ -97,7 +97,7 @@ def either(site: Site, many: Callable[[], object], few: Callable[[], object]) ->
     ctx.control += 1
     with ctx.block() as then:
         many()
-    with ctx.block() as other:
+    with ctx.block() as orelse:
         few()
     ctx.control -= 1
-    ctx.emit(Branch(_NEVER, tuple(then), tuple(other), site.span, many=True))
+    ctx.emit(Branch(_NEVER, tuple(then), tuple(orelse), site.span, many=True))

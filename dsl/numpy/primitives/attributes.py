@@ -63,7 +63,7 @@ def of_group(group: Group, name: str, span: Span) -> Value:
     fields = group.fields
     if name in fields:
         return group.items[fields.index(name)]
-    module = str(getattr(getattr(group.made, name, None), "__module__", ""))
+    module = str(getattr(getattr(group.named_tuple, name, None), "__module__", ""))
     is_replace = name == "_replace" and is_library(module)
     if fields and not is_replace and not hasattr(tuple, name):
         close = nearest(name, fields)

@@ -14,7 +14,7 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select
 from ....lowering.ir.indexing import const, var
 from ....lowering.ir.ops import OPS
-from ...values.arrays import as_array, count, describe, elementwise, settled
+from ...values.arrays import as_array, cheap_or_stored, count, describe, elementwise
 from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
     NO,
@@ -153,7 +153,7 @@ def _variance(
     where: Expr | None,
 ) -> Value:
     """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation."""
-    array = settled(site.ctx, array, "values", site.span)
+    array = cheap_or_stored(site.ctx, array, "values", site.span)
     element = array.kind.dtype
     kind = Kind(dtype or (dtypes.float64 if element.kind in "biu" else element))
     if kind.dtype.kind in "biu":
@@ -234,7 +234,7 @@ def average(
     promoted = dtypes.promote(strong_of(array.kind), strong_of(weight.kind))
     if array.kind.dtype.kind in "biu":
         promoted = dtypes.promote(promoted, dtypes.float64)
-    array, weight = (array_of(site, converted(site, one, promoted)) for one in (array, weight))
+    array, weight = (array_of(site, converted(site, item, promoted)) for item in (array, weight))
     if weight.rank != array.rank and (is_none(axis) or weight.rank != 1):
         text = f"weights of shape {describe(weight)} are none of {describe(array)}"
         helps = ("give one weight for each element, or one for each along `axis=`",)
@@ -248,14 +248,14 @@ def average(
         shape = tuple(const(1) if n != position else weight.shape[0] for n in range(array.rank))
         weight = Array(names, shape, weight.at((var(names[position]),)), weight.kind, weight.copied)
     sum_over = reducer("sum")
-    weight = settled(site.ctx, weight, "weights", site.span)
+    weight = cheap_or_stored(site.ctx, weight, "weights", site.span)
     broadcast_weight = elementwise(
         site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, weight], site.span
     )
     product = arithmetic(site, "*", array, weight)
     if array_of(site, weights).rank == array.rank:
-        for one, other in zip(array.shape, weight.shape, strict=True):
-            site.ctx.equal_extents(one, other, "values and weights", site.span)
+        for item, weight_item in zip(array.shape, weight.shape, strict=True):
+            site.ctx.equal_extents(item, weight_item, "values and weights", site.span)
     weighted_sum = sum_over(site, product, axis, keepdims=keepdims)
     weight_sum = stored_once(
         site, sum_over(site, broadcast_weight, axis, keepdims=keepdims), "weight"
@@ -283,7 +283,7 @@ def variance_skipping_nan(root: bool) -> Body:
         array = array_of(site, a)
         if array.kind.dtype.kind not in "fc":
             return variance(root)(site, array, axis, ddof=ddof, keepdims=keepdims)
-        array = settled(site.ctx, array, "values", site.span)
+        array = cheap_or_stored(site.ctx, array, "values", site.span)
         freedom = static_number(site, ddof, "ddof")
         keeps_axes = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, array.rank)
@@ -336,7 +336,7 @@ def _extreme_skipping_nan(
     Whether there is one is a maximum reduction, too, of 1 for a NaN and 2 for a number: floating
     maximum reductions are vectorized.
     """
-    array = settled(site.ctx, array, "values", site.span)
+    array = cheap_or_stored(site.ctx, array, "values", site.span)
     kind, dtype = Kind(array.kind.dtype), array.kind.dtype.compute
     element = cast(array.body, dtype)
     is_nan = Apply(OPS["isnan"], (element,), dtypes.bool_)

@@ -16,7 +16,7 @@ from ....base.diagnostic import CdIndexError, CdShapeError, CdTypeError, CdValue
 from ....lowering.ir.expressions import Apply, Domain, Expr, Reduce
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ....lowering.ir.ops import OPS
-from ...values.arrays import describe, elementwise, settled, strong
+from ...values.arrays import cheap_or_stored, describe, elementwise, strong
 from ...values.broadcasting import shape_text
 from ...values.builder import error
 from ...values.call_site import (
@@ -34,7 +34,7 @@ from ...values.call_site import (
     needs,
     static_int,
 )
-from ...values.memory_order import kept, normal, strides_of
+from ...values.memory_order import k_order, normal, strides_of
 from ...values.types import Kind, cast
 from ...values.values import Array, Group, Order, Scalar, Static, Value
 from .elementwise import arithmetic
@@ -65,7 +65,8 @@ def product_sum(site: Site, operands: Sequence[Operand], output: str) -> Value:
     has_reuse = len(operands) > 1 and len(set(letters)) > max(len(o.letters) for o in operands)
     if summed or has_reuse:
         operands = [
-            Operand(settled(site.ctx, o.array, "factor", site.span), o.letters) for o in operands
+            Operand(cheap_or_stored(site.ctx, o.array, "factor", site.span), o.letters)
+            for o in operands
         ]
     symbols = {letter: site.ctx.symbol(letter.lower()) for letter in dict.fromkeys(letters)}
     extents = _extents(site, operands)
@@ -88,7 +89,7 @@ def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
             if extent.constant == 1:
                 extents[letter] = size
             elif size.constant != 1:
-                if site.ctx.known.differ(extent, size):
+                if site.ctx.assumptions.differ(extent, size):
                     shown = " and ".join(shape_text(o.array.shape) for o in operands)
                     raise error(
                         "CD0301", CdShapeError, f"shapes {shown} do not fit in a product",
@@ -102,8 +103,8 @@ def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
 def _product(operands: Sequence[Operand], symbols: dict[str, Symbol]) -> tuple[Expr, Kind]:
     kinds = [operand.array.kind for operand in operands]
     kind = kinds[0]
-    for other in kinds[1:]:
-        kind = Kind(resolved(np.multiply, (kind, other))[-1])
+    for next_kind in kinds[1:]:
+        kind = Kind(resolved(np.multiply, (kind, next_kind))[-1])
     dtype = kind.dtype.compute
     op = OPS["and"] if dtype.kind == "b" else OPS["mul"]
     result: Expr | None = None
@@ -152,7 +153,7 @@ def _require_equal_extents(
     """Require equal sizes of pairs of contracted axes, which only `einsum` broadcasts."""
     for one, other in pairs:
         inner, outer = left.shape[one], right.shape[other]
-        if site.ctx.known.differ(inner, outer):
+        if site.ctx.assumptions.differ(inner, outer):
             shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
             raise error(
                 "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
@@ -268,9 +269,9 @@ def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
     _require_equal_extents(site, left, right, pairs)
     left_letters = list(string.ascii_lowercase[: left.rank])
     right_letters = list(string.ascii_uppercase[: right.rank])
-    for one, other in pairs:
-        right_letters[other] = left_letters[one]
-    summed = {left_letters[one] for one, _ in pairs}
+    for left_axis, right_axis in pairs:
+        right_letters[right_axis] = left_letters[left_axis]
+    summed = {left_letters[left_axis] for left_axis, _ in pairs}
     output = "".join(letter for letter in (*left_letters, *right_letters) if letter not in summed)
     result = product_sum(
         site, [Operand(left, "".join(left_letters)), Operand(right, "".join(right_letters))], output
@@ -367,7 +368,9 @@ def _einsum_order(site: Site, operands: Sequence[Operand], output: str) -> Order
     """
     all_letters = "".join(operand.letters for operand in operands)
     letters = output + "".join(x for x in dict.fromkeys(all_letters) if x not in output)
-    if not site.ctx.orders or any(len(set(one.letters)) < len(one.letters) for one in operands):
+    if not site.ctx.orders or any(
+        len(set(factor.letters)) < len(factor.letters) for factor in operands
+    ):
         return None if site.ctx.orders and len(output) > 1 else ()
     extents = _extents(site, operands)
     rows = []
@@ -377,7 +380,7 @@ def _einsum_order(site: Site, operands: Sequence[Operand], output: str) -> Order
             return None
         stride_of = dict(zip(operand.letters, strides, strict=True))
         rows.append(tuple(stride_of.get(letter, const(0)) for letter in letters))
-    order = kept(site.ctx, rows, tuple(extents[letter] for letter in letters))
+    order = k_order(site.ctx, rows, tuple(extents[letter] for letter in letters))
     sizes = tuple(extents[letter] for letter in output)
     return order and normal(tuple(n for n in order if n < len(output)), sizes)
 
@@ -388,10 +391,10 @@ def _einsum_view(site: Site, array: Array, letters: str, output: str) -> Value:
     pairs = [
         (array.shape[axis_of_letter[x]], size) for x, size in zip(letters, array.shape, strict=True)
     ]
-    if not output or any(site.ctx.known.differ(*pair) for pair in pairs):
+    if not output or any(site.ctx.assumptions.differ(*pair) for pair in pairs):
         return product_sum(site, [Operand(array, letters)], output)
-    for one, other in pairs:
-        site.ctx.equal_extents(one, other, "the axes of a product differ", site.span)
+    for extent, other_extent in pairs:
+        site.ctx.equal_extents(extent, other_extent, "the axes of a product differ", site.span)
     axes = [array.axes[axis_of_letter[letter]] for letter in output]
     index = [var(array.axes[axis_of_letter[letter]]) for letter in letters]
     return remap(array, axes, [array.shape[axis_of_letter[letter]] for letter in output], index)
@@ -526,8 +529,8 @@ def cross(site: Site, a: Value, b: Value) -> Value:
         return Array(array.axes[:-1], array.shape[:-1], array.at(index), array.kind, copied=True)
 
     columns = []
-    for one, two in ((1, 2), (2, 0), (0, 1)):
-        plus = arithmetic(site, "*", component(left, one), component(right, two))
-        minus = arithmetic(site, "*", component(left, two), component(right, one))
+    for first, second in ((1, 2), (2, 0), (0, 1)):
+        plus = arithmetic(site, "*", component(left, first), component(right, second))
+        minus = arithmetic(site, "*", component(left, second), component(right, first))
         columns.append(arithmetic(site, "-", plus, minus))
     return stacked(site, Group(tuple(columns)), Static(-1))

@@ -24,10 +24,10 @@ from ....lowering.ir.indexing import Affine, Range, Symbol, const, floordiv, var
 from ....lowering.ir.indexing import maximum as index_max
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
-from ...values.arrays import describe, elementwise, settled
+from ...values.arrays import cheap_or_stored, describe, elementwise
 from ...values.builder import compare, error
 from ...values.call_site import Site, array_of, text_of
-from ...values.range_analysis import Known
+from ...values.range_analysis import Assumptions
 from ...values.types import Kind, cast, negate
 from ...values.values import Array, Static, Value
 from .cumulative import shifted
@@ -74,10 +74,10 @@ def _convolve(site: Site, a: Value, v: Value, mode: str, is_reversed: bool) -> A
         _prepare_operand(site, right, "v", dtype, is_reversed),
     )
     convolution = _Convolution(site, left, right, kind, mode, is_reversed)
-    known = site.ctx.known
-    size, longer = convolution.size(known), convolution.is_left_longer(known)
+    assumptions = site.ctx.assumptions
+    size, longer = convolution.size(assumptions), convolution.is_left_longer(assumptions)
     if site.ctx.pointwise:
-        return convolution.virtual_elements(size, convolution.offset(known))
+        return convolution.virtual_elements(size, convolution.offset(assumptions))
     if longer is not None and mode == "valid":
         return convolution.full_windows(size, longer)
     node = site.ctx.node("convolved", (size,), kind.dtype)
@@ -94,12 +94,12 @@ def _store_versioned(convolution: _Convolution, result: Array) -> None:
     ctx, span = convolution.site.ctx, convolution.site.span
     test = compare("le", convolution.m, convolution.n)
     ctx.control += 1
-    with ctx.block() as then, ctx.knowing(ctx.known.assuming(test)):
+    with ctx.block() as then, ctx.knowing(ctx.assumptions.assuming(test)):
         convolution.store(result, True)
-    with ctx.block() as other, ctx.knowing(ctx.known.assuming(negate(test))):
+    with ctx.block() as orelse, ctx.knowing(ctx.assumptions.assuming(negate(test))):
         convolution.store(result, False)
     ctx.control -= 1
-    ctx.emit(Branch(test, tuple(then), tuple(other), span))
+    ctx.emit(Branch(test, tuple(then), tuple(orelse), span))
 
 
 def _prepare_operand(
@@ -110,7 +110,7 @@ def _prepare_operand(
     A reversed one is materialized, so that its elements are contiguous, whichever is the longer.
     """
     if site.ctx.pointwise or vector.kind.dtype == dtype and not is_reversed:
-        return settled(site.ctx, vector, label, site.span)
+        return cheap_or_stored(site.ctx, vector, label, site.span)
     return site.ctx.materialize(vector, label, site.span, dtype)
 
 
@@ -134,26 +134,26 @@ class _Convolution:
     def m(self) -> Affine:
         return self.right.shape[0]
 
-    def is_left_longer(self, known: Known) -> bool | None:
+    def is_left_longer(self, assumptions: Assumptions) -> bool | None:
         """Whether the left vector is at least as long as the right; None where that is dynamic."""
-        if known.nonnegative(self.n - self.m):
+        if assumptions.nonnegative(self.n - self.m):
             return True
-        return False if known.less(self.n, self.m) else None
+        return False if assumptions.less(self.n, self.m) else None
 
-    def size(self, known: Known) -> Affine:
+    def size(self, assumptions: Assumptions) -> Affine:
         """Return the length of the result."""
-        shorter, longer = known.minimum(self.n, self.m), known.maximum(self.n, self.m)
+        shorter, longer = assumptions.minimum(self.n, self.m), assumptions.maximum(self.n, self.m)
         sizes = {"full": self.n + self.m - 1, "same": longer, "valid": longer - shorter + 1}
         return sizes[self.mode]
 
-    def offset(self, known: Known) -> Affine:
+    def offset(self, assumptions: Assumptions) -> Affine:
         """Return the position of the first element in the result of mode "full"."""
-        shorter = known.minimum(self.n, self.m)
+        shorter = assumptions.minimum(self.n, self.m)
         if self.mode == "full":
             return const(0)
         if self.mode == "valid":
             return shorter - 1
-        swapped = known.minimum(const(1), known.maximum(const(0), self.m - self.n))
+        swapped = assumptions.minimum(const(1), assumptions.maximum(const(0), self.m - self.n))
         return floordiv(shorter - 1 + (swapped if self.is_reversed else 0), const(2))
 
     def total(self, count: Affine, first: Affine | int, last: Affine) -> Expr:
@@ -193,9 +193,9 @@ class _Convolution:
 
     def parts(self, longer: bool) -> Iterator[tuple[Affine, Affine, Array]]:
         """Yield the start, the length and the elements of each part: head, middle, tail."""
-        known = self.site.ctx.known
+        assumptions = self.site.ctx.assumptions
         shorter, longest = (self.m, self.n) if longer else (self.n, self.m)
-        size, offset = self.size(known), self.offset(known)
+        size, offset = self.size(assumptions), self.offset(assumptions)
         head = shorter - 1 - offset
         out = self.site.ctx.symbol("i")
         at = var(out) + offset

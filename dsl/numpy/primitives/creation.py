@@ -59,7 +59,7 @@ from ...values.types import (
 from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from .averages import stored_once
 from .elementwise import arithmetic, converted, where
-from .joining import assigned, fitting, own_type
+from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
 from .shaping import elements
 from .ufuncs import combine_of, strong_of
@@ -114,7 +114,7 @@ def filler_like(number: int) -> Callable[..., Value]:
         subok: Value = NONE,  # ignored: there are no subclasses of arrays
         shape: Value = NONE,
     ) -> Value:
-        model = own_type(array_of(site, a))
+        model = with_strong_type(array_of(site, a))
         sizes = model.shape if is_none(shape) else static_shape(site, shape)
         result = filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
         return _set_model_order(site, result, model, order)
@@ -130,7 +130,9 @@ def full(
     element = dtype_of(site, dtype)
     if element is not None:
         fill_value = fitting(site, fill_value, element)
-    return _broadcast_new(site, own_type(array_of(site, fill_value)), static_shape(site, shape))
+    return _broadcast_new(
+        site, with_strong_type(array_of(site, fill_value)), static_shape(site, shape)
+    )
 
 
 def _broadcast_new(site: Site, value: Array, shape: tuple[Affine, ...]) -> Array:
@@ -143,7 +145,7 @@ def full_like(
     site: Site, a: Value, fill_value: Value, dtype: Value = NONE, shape: Value = NONE
 ) -> Value:
     """Return `np.full_like`: an array of one value, of the shape and dtype of the model `a`."""
-    model = own_type(array_of(site, a))
+    model = with_strong_type(array_of(site, a))
     sizes = model.shape if is_none(shape) else static_shape(site, shape)
     element = dtype_of(site, dtype) or model.kind.dtype
     result = _broadcast_new(site, array_of(site, fitting(site, fill_value, element)), sizes)
@@ -199,7 +201,7 @@ def _stack_nested(site: Site, value: Value, dtype: DType | None = None) -> Array
     if items is None or not items:
         if dtype is not None and array_of(site, value).kind in (WEAK_INT, WEAK_FLOAT):
             value = assigned(site, value, dtype)
-        return own_type(array_of(site, value))
+        return with_strong_type(array_of(site, value))
     table = array_table(site.ctx, value, site.span)
     if table is not None:
         _require_table_fits(site, table, dtype)
@@ -268,7 +270,7 @@ def new_array(
 def sized(site: Site, extent: Affine) -> Affine:
     """Return a computed extent clamped at 0; its integer parameters are made static if possible."""
     site.ctx.prefer_static(extent)
-    return site.ctx.known.maximum(extent, const(0))
+    return site.ctx.assumptions.maximum(extent, const(0))
 
 
 def arange(
@@ -283,7 +285,7 @@ def arange(
         start, stop = ZERO, start
     element = dtype_of(site, dtype)
     scalars = [as_scalar(value, site.span, "an end of `arange`") for value in (start, stop, step)]
-    promoted = reduce(dtypes.promote, (strong_of(one.kind) for one in scalars), dtypes.int64)
+    promoted = reduce(dtypes.promote, (strong_of(scalar.kind) for scalar in scalars), dtypes.int64)
     result_dtype = element or promoted
     if promoted.kind == "c" or result_dtype.kind not in "iuf":
         text = (
@@ -360,7 +362,7 @@ def _float_range(
     is_nonempty = Select(rising, below_stop, above_stop)
     ceiling = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
     count = Apply(OPS["max"], (ceiling, cast(is_nonempty, dtypes.int64)), dtypes.int64)
-    extent = site.ctx.known.maximum(var(site.ctx.let("n", count, site.span)), const(0))
+    extent = site.ctx.assumptions.maximum(var(site.ctx.let("n", count, site.span)), const(0))
     next_expr = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
     second = Select(compare("lt", const(1), extent), next_expr, first_expr)
     stored = stored_once(site, Scalar(second, Kind(dtypes.float64)), "second")
@@ -418,7 +420,9 @@ def linspace(
     if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
         first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
     is_single = gaps.constant is not None and gaps.constant <= 0
-    divisor = Scalar(Position(site.ctx.known.maximum(gaps, const(1))), Kind(dtypes.int64, True))
+    divisor = Scalar(
+        Position(site.ctx.assumptions.maximum(gaps, const(1))), Kind(dtypes.int64, True)
+    )
     gap = converted(site, arithmetic(site, "-", last, first), kind)
     step = arithmetic(site, "/", gap, divisor)
     step = Static(float("nan")) if is_single else step
@@ -438,7 +442,7 @@ def linspace(
         vector = converted(site, vector, element)
     if not static_bool(site, retstep, "retstep"):
         return vector
-    if gaps.constant is None and not site.ctx.known.nonnegative(gaps - 1):
+    if gaps.constant is None and not site.ctx.assumptions.nonnegative(gaps - 1):
         has_step = Scalar(compare("ge", gaps, const(1)), BOOL)
         step = where(site, has_step, step, Static(float("nan")))
     return Group((vector, step))
@@ -450,7 +454,7 @@ def _replace_last(site: Site, vector: Array, last: Value) -> Array:
     end = cast(as_scalar(last, site.span).expr, dtype)
     position, size = var(vector.axes[0]), vector.shape[0]
     test = compare("eq", position, size - 1)
-    if not site.ctx.known.nonnegative(size - 2):  # a single element is the start
+    if not site.ctx.assumptions.nonnegative(size - 2):  # a single element is the start
         not_first = compare("ge", position, const(1))
         test = Apply(OPS["and"], (test, not_first), dtypes.bool_)
     return Array(

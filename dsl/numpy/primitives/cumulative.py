@@ -17,7 +17,7 @@ from ....lowering.ir.expressions import Domain, Position, Read
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
-from ...values.arrays import describe, elementwise, operate, settled, with_sums_stored
+from ...values.arrays import cheap_or_stored, describe, elementwise, operate, with_sums_stored
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (
@@ -40,7 +40,7 @@ from ...values.call_site import (
     static_int,
     static_number,
 )
-from ...values.memory_order import as_kept
+from ...values.memory_order import in_k_order
 from ...values.types import Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
 from .averages import mean, stored_once
@@ -164,7 +164,7 @@ def _scan_axis(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DTy
         ctx.store(target, cast(combined(site, ufunc, *pair), dtype), site.span)
     counts = ufunc in REDUCERS
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=counts))
-    return as_kept(ctx, ctx.whole(node, site.span), values)
+    return in_k_order(ctx, ctx.whole(node, site.span), values)
 
 
 def cov(
@@ -185,7 +185,7 @@ def cov(
         one_row = array_of(site, y).shape[:1] == (const(1),)  # which NumPy leaves as it is
         others = _variables(site, y, in_rows or one_row)
         table = array_of(site, concatenate(site, Group((table, others))))
-    table = settled(site.ctx, table, "values", site.span)
+    table = cheap_or_stored(site.ctx, table, "values", site.span)
     if is_none(ddof):
         ddof = ZERO if static_bool(site, bias, "bias") else ONE
     freedom = static_number(site, ddof, "ddof")
@@ -240,7 +240,9 @@ def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
 def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
     """Return finite differences: central ones inside, one-sided ones at both ends of each axis."""
     require_subtracted(site, array_of(site, f), "gradient")
-    values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
+    values = cheap_or_stored(
+        site.ctx, array_of(site, converted_float(site, f)), "values", site.span
+    )
     axes = axes_in_order(site, axis, values.rank)
     if len(varargs) not in (0, 1, len(axes)):
         text = f"`gradient` along {len(axes)} axes takes as many spacings, or one for all, and is "
@@ -273,13 +275,13 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         part = array_of(site, arithmetic(site, "/", rise, gap))
         target = shifted(whole, axis, start, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
-    return as_kept(site.ctx, whole, values)
+    return in_k_order(site.ctx, whole, values)
 
 
 def _require_two_points(site: Site, values: Array, axis: int) -> None:
     """Require (CdShapeError CD0314) two elements on an axis: proven, or a run-time check."""
     size = values.shape[axis]
-    if site.ctx.known.nonnegative(size - 2):
+    if site.ctx.assumptions.nonnegative(size - 2):
         return
     text = f"`gradient` needs two points on axis {axis}, which has {{0}}"
     helps: tuple[str, ...] = ("pass at least two points",)
@@ -325,9 +327,9 @@ def trapezoid(
 
     CdShapeError CD0301 where `x` has another size than the axis of `y`.
     """
-    values = settled(site.ctx, array_of(site, y), "values", site.span)
+    values = cheap_or_stored(site.ctx, array_of(site, y), "values", site.span)
     dim = axis_of(site, axis, values.rank)
-    size = site.ctx.known.maximum(values.shape[dim] - 1, const(0))
+    size = site.ctx.assumptions.maximum(values.shape[dim] - 1, const(0))
     pair = arithmetic(site, "+", shifted(values, dim, 1, size), shifted(values, dim, 0, size))
     width = dx if is_none(x) else _widths(site, array_of(site, x), values, axis)
     area = arithmetic(site, "/", arithmetic(site, "*", pair, width), Static(2.0))

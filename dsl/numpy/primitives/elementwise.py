@@ -106,7 +106,7 @@ def _cast_operands(
         text = f"`{ufunc.__name__}` with dtype={dtype.name} is not defined for {shown}"
         helps = ("convert its result: `.astype(...)`",)
         raise error("CD0404", CdTypeError, text, site.span, helps=helps) from None
-    types = [dtypes.from_numpy(one) for one in resolved_types[:-1]]
+    types = [dtypes.from_numpy(resolved_type) for resolved_type in resolved_types[:-1]]
     return tuple(
         value if to is None else converted(site, value, to)
         for value, to in zip(args, types, strict=True)

@@ -80,7 +80,7 @@ def _dynamic_points(
     if alone is None:
         return array_of(site, linspace(site, lower, upper, whole))
     size = extent_of(site, whole, "the number of points")
-    gaps = Scalar(Position(site.ctx.known.maximum(size - 1, const(1))), WEAK_INT)
+    gaps = Scalar(Position(site.ctx.assumptions.maximum(size - 1, const(1))), WEAK_INT)
     gap = arithmetic(site, "-", upper, lower)
     return _arithmetic_sequence(site, size, lower, arithmetic(site, "/", gap, gaps))
 

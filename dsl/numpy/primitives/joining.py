@@ -19,9 +19,9 @@ from ....lowering.ir.indexing import minimum as index_min
 from ...values.adapting import require_held
 from ...values.arrays import (
     as_scalar,
+    cheap_or_stored,
     describe,
     elementwise,
-    settled,
     stack,
     strong,
     with_sums_stored,
@@ -45,7 +45,7 @@ from ...values.call_site import (
     static_shape,
     text_of,
 )
-from ...values.memory_order import as_kept, if_fortran
+from ...values.memory_order import if_fortran, in_k_order
 from ...values.stores import assign, require_storable
 from ...values.types import BOOL, Kind, any_of, cast
 from ...values.values import Array, Group, Masked, Scalar, Section, Static, Value
@@ -74,10 +74,10 @@ def arrays_in(site: Site, value: Value) -> list[Array]:
         )
     if not items:
         raise error("CD0453", CdValueError, "this takes at least one array", site.span)
-    return [own_type(array_of(site, item)) for item in items]
+    return [with_strong_type(array_of(site, item)) for item in items]
 
 
-def own_type(array: Array) -> Array:
+def with_strong_type(array: Array) -> Array:
     """Return the array with its strong element type: Python's numbers are 64 bits wide."""
     if not array.kind.weak:
         return array
@@ -117,7 +117,7 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
         index = [var(a) + (start if n == dim else const(0)) for n, a in enumerate(part.axes)]
         target = Array(part.axes, part.shape, Read(node, tuple(index), site.span), Kind(element))
         site.ctx.store(target, cast(part.body, element), site.span)
-    return as_kept(site.ctx, site.ctx.whole(node, site.span), *parts, joined=True)
+    return in_k_order(site.ctx, site.ctx.whole(node, site.span), *parts, joined=True)
 
 
 def _require_joined(site: Site, part: Array, dtype: DType) -> None:
@@ -133,8 +133,8 @@ def _require_joined(site: Site, part: Array, dtype: DType) -> None:
 
 def _promote_kinds(kinds: Sequence[Kind]) -> Kind:
     kind = kinds[0]
-    for other in kinds[1:]:
-        kind = Kind(dtypes.promote(kind.dtype, other.dtype))
+    for next_kind in kinds[1:]:
+        kind = Kind(dtypes.promote(kind.dtype, next_kind.dtype))
     return kind
 
 
@@ -149,7 +149,12 @@ def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
     dim = axis_of(site, axis, parts[0].rank + 1)
     result = stack(site.ctx, parts, dim, site.span)
     expanded = (expand_dims(site, part, Static(dim)) for part in parts)
-    return as_kept(site.ctx, result, *(array_of(site, one) for one in expanded), joined=True)
+    return in_k_order(
+        site.ctx,
+        result,
+        *(array_of(site, expanded_part) for expanded_part in expanded),
+        joined=True,
+    )
 
 
 def hstack(site: Site, tup: Value) -> Value:
@@ -232,7 +237,7 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
         index = [var(a) for a in axes]
     tiled = _as_copy(remap(array, axes, shape, index[extra:]))
     is_unrepeated = all(count.constant == 1 for count in times)
-    return as_kept(site.ctx, tiled, array) if is_unrepeated else tiled
+    return in_k_order(site.ctx, tiled, array) if is_unrepeated else tiled
 
 
 def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
@@ -263,7 +268,7 @@ def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
         offset = index_in(site, step, "the shift")
         if array.shape[n].constant != 0:
             index[n] = mod(index[n] - _reduce_shift(site, offset, array.shape[n]), array.shape[n])
-    return as_kept(site.ctx, _as_copy(remap(array, array.axes, array.shape, index)), array)
+    return in_k_order(site.ctx, _as_copy(remap(array, array.axes, array.shape, index)), array)
 
 
 def _reduce_shift(site: Site, shift: Affine, extent: Affine) -> Affine:
@@ -291,7 +296,7 @@ def triangle(lower: bool) -> Callable[..., Value]:
         dtype = array.kind.dtype.compute
         selected = Select(test, cast(array.body, dtype), cast(Const(0, dtypes.int64), dtype))
         result = Array(array.axes, array.shape, selected, strong(array.kind), copied=True)
-        return as_kept(
+        return in_k_order(
             site.ctx, result, array, Array(site.ctx.axes(2), array.shape[-2:], test, BOOL)
         )
 
@@ -458,7 +463,7 @@ def _require_not_empty(site: Site, size: Affine, mode: str) -> None:
     helps = ('pad it with a constant: `mode="constant"`',)
     if size.constant == 0:
         raise error("CD0459", CdValueError, message, site.span, helps=helps)
-    if not site.ctx.known.less(const(0), size):
+    if not site.ctx.assumptions.less(const(0), size):
         fault = Fault("CD0459", "CdValueError", message, helps)
         site.ctx.check(compare("lt", const(0), size), fault, (), site.span, Domain())
 
@@ -565,9 +570,9 @@ def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -
         text = f"the number of differences is negative: {times}"
         raise error("CD0445", CdValueError, text, site.span)
     for _ in range(times):
-        array = settled(site.ctx, array, "values", site.span)
+        array = cheap_or_stored(site.ctx, array, "values", site.span)
         shape = list(array.shape)
-        shape[dim] = site.ctx.known.maximum(shape[dim] - 1, const(0))
+        shape[dim] = site.ctx.assumptions.maximum(shape[dim] - 1, const(0))
         operands = []
         for step in (1, 0):
             index = [var(x) + (step if m == dim else 0) for m, x in enumerate(array.axes)]

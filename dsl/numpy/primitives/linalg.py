@@ -100,7 +100,7 @@ def sign_and_logarithm(site: Site, a: Value) -> Value:
     dtype = matrix.kind.dtype
     real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
     kinds = (dtype, real if dtype.kind == "c" else dtype)
-    parts = (converted(site, one, kind) for one, kind in zip(result.items, kinds, strict=True))
+    parts = (converted(site, item, kind) for item, kind in zip(result.items, kinds, strict=True))
     return Group(tuple(parts), "tuple", SLOGDET._fields, SLOGDET)
 
 

@@ -11,14 +11,14 @@ from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.bounds_messages import index_fault
 from ...values.call_site import NONE, Site, array_of, axis_of, index_in, is_none, items_of
-from ...values.memory_order import as_kept
+from ...values.memory_order import in_k_order
 from ...values.stores import assign
 from ...values.values import Array, Group, Static, Value
 from ..library.device_sorting import either
 from . import sorting
 from .python_reductions import as_number
 from .shaping import moveaxis, ravel
-from .sort_strategy import as_rows, in_order, parted, select
+from .sort_strategy import as_rows, in_order, partition_sorted, select
 
 _MAX_SORTED_SIZE = 64
 """Rows of up to so many elements are sorted."""
@@ -31,9 +31,9 @@ def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Val
     positions = _kth_positions(site, a, kth, axis)
     lines, dim = sorting.along(site, a, axis, "partition")
     targets = turns_of(lines, positions)
-    result = in_order(site, lines) if targets is None else parted(site, lines, targets)
+    result = in_order(site, lines) if targets is None else partition_sorted(site, lines, targets)
     result = array_of(site, moveaxis(site, result, Static(-1), Static(dim)))
-    return result if is_none(axis) else as_kept(site.ctx, result, array_of(site, a))
+    return result if is_none(axis) else in_k_order(site.ctx, result, array_of(site, a))
 
 
 def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
@@ -69,9 +69,9 @@ def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> 
     short = size is not None and size <= _MAX_SORTED_SIZE or lines.kind.dtype.compute.bits <= 8
     if short or not 0 < len(places) <= _MAX_POSITIONS:
         return None
-    known = sorted({place.constant for place in places if place.constant is not None})
-    if known and all(place.constant is not None for place in places):
-        return Group(tuple(Static(at) for at in known))
+    static_places = sorted({place.constant for place in places if place.constant is not None})
+    if static_places and all(place.constant is not None for place in places):
+        return Group(tuple(Static(at) for at in static_places))
     if rising or len(places) == 1:
         return Group(tuple(as_number(place) for place in places))
     return None

@@ -172,7 +172,7 @@ def require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
     array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
     if array.kind.dtype.kind != "i":
         return
-    if isinstance(array.body, Position) and ctx.known.with_ranges(array.ranges).nonnegative(
+    if isinstance(array.body, Position) and ctx.assumptions.with_ranges(array.ranges).nonnegative(
         array.body.index
     ):
         return

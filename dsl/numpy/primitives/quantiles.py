@@ -55,7 +55,7 @@ from .reductions import (
 )
 from .reshaping import reshaped
 from .shaping import ravel, remap
-from .sort_strategy import as_rows, fresh, in_order, inlined, parted
+from .sort_strategy import as_rows, fresh, in_order, inlined, partition_sorted
 from .sorting import along, along_all
 from .ufuncs import combine_of, strong_of
 
@@ -89,9 +89,9 @@ def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Va
     return _in_c_order(_quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 1))
 
 
-def _in_c_order(made: Value) -> Value:
+def _in_c_order(result: Value) -> Value:
     """Return an array in C order, which NumPy's has for operands of any layout."""
-    return replace(made, order=()) if isinstance(made, Array) else made
+    return replace(result, order=()) if isinstance(result, Array) else result
 
 
 def percentile(
@@ -122,7 +122,7 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     else:
         dtype = _result_type(array_of(site, a).kind.dtype, share_kind, unit)
         results = _static_quantiles(site, a, shares, axis, keepdims, "quantile", dtype)
-        results = [converted(site, one, dtype) for one in results]
+        results = [converted(site, result, dtype) for result in results]
     return results[0] if several is None else stacked(site, Group(tuple(results)))
 
 
@@ -147,9 +147,9 @@ def _fraction_dtype(given: DType, unit: int) -> DType:
     return dtypes.float64 if whole and unit != 1 else given
 
 
-def _result_type(own: DType, given: Kind, unit: int) -> DType:
+def _result_type(dtype: DType, given: Kind, unit: int) -> DType:
     """Return the type of values interpolated at shares of a strong type."""
-    return promote(own, _fraction_dtype(given.dtype, unit))
+    return promote(dtype, _fraction_dtype(given.dtype, unit))
 
 
 def _static_share(site: Site, item: Value, given: Kind, unit: int) -> Any:
@@ -218,7 +218,9 @@ def _masked_median(site: Site, a: Masked, axis: Value) -> Array:
     half = arithmetic(site, "//", size, Static(2))
     below = arithmetic(site, "//", arithmetic(site, "-", size, Static(1)), Static(2))
     partitioned = (
-        in_order(site, row) if dtype.bits <= 8 else parted(site, row, Group((below, half)))
+        in_order(site, row)
+        if dtype.bits <= 8
+        else partition_sorted(site, row, Group((below, half)))
     )
     last = reducer("max")(site, a)
     middle = dtypes.float64 if dtype.kind in "biu" else dtype
@@ -325,7 +327,7 @@ def _static_quantiles(
     targets = turns_of(
         lines, tuple(position for pair, _ in located for position in pair), rising=True
     )
-    ordered = in_order(site, lines) if targets is None else parted(site, lines, targets)
+    ordered = in_order(site, lines) if targets is None else partition_sorted(site, lines, targets)
     last = _element_at(ordered, size - 1)
     if targets is not None:
         last = array_of(site, reducer("max")(site, ordered, Static(-1)))
@@ -333,13 +335,13 @@ def _static_quantiles(
     interpolated = [
         _interpolate_pair(site, ordered, pair, fraction, wide) for pair, fraction in located
     ]
-    results = [array_of(site, where(site, is_nan, last, one)) for one in interpolated]
+    results = [array_of(site, where(site, is_nan, last, result)) for result in interpolated]
     if keepdims:
         axes = site.ctx.axes(source.rank)
         remaining = [n for n in range(source.rank) if n not in dims]
         shape = [source.shape[n] if n in remaining else const(1) for n in range(source.rank)]
-        return [remap(one, axes, shape, [var(axes[n]) for n in remaining]) for one in results]
-    return [one if one.rank else Scalar(one.body, one.kind) for one in results]
+        return [remap(result, axes, shape, [var(axes[n]) for n in remaining]) for result in results]
+    return [result if result.rank else Scalar(result.body, result.kind) for result in results]
 
 
 def _element_at(lines: Array, position: Affine) -> Array:

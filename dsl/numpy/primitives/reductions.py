@@ -188,14 +188,14 @@ def require_elements(
     message = f"`{name}` of nothing has no value"
     if where is not None:
         ranges = tuple(Range(array.axes[axis], const(0), array.shape[axis]) for axis in axes)
-        number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
+        number = Reduce(OPS["add"], Domain(ranges, where), _unit(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
         site.ctx.check(test, _empty_fault(message, helps), (), site.span, Domain())
         return
     for axis in axes:
         size = array.shape[axis]
-        if not site.ctx.known.less(const(0), size):
+        if not site.ctx.assumptions.less(const(0), size):
             fault = _empty_fault(f"{message}: axis {axis} of {describe(array)} is empty", helps)
             site.ctx.check(compare("lt", const(0), size), fault, (), site.span, _outer_domain(site))
 
@@ -208,7 +208,7 @@ def _outer_domain(site: Site) -> Domain:
     return Domain(site.ctx.domain)
 
 
-def _one(dtype: DType) -> Const:
+def _unit(dtype: DType) -> Const:
     return Const(True if dtype.kind == "b" else 1.0 if dtype.kind == "f" else 1, dtype)
 
 
@@ -294,7 +294,7 @@ def array_equal(site: Site, a1: Value, a2: Value) -> Value:
     left, right = array_of(site, a1), array_of(site, a2)
     if left.rank != right.rank:
         return Static(False)
-    if any(site.ctx.known.differ(x, y) for x, y in zip(left.shape, right.shape, strict=True)):
+    if any(site.ctx.assumptions.differ(x, y) for x, y in zip(left.shape, right.shape, strict=True)):
         return Static(False)
     same = elementwise(site.ctx, combine_of(np.equal), [left, right], site.span)
     return as_pythons(truth_reducer("all")(site, same))

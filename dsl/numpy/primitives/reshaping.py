@@ -135,7 +135,7 @@ def _match_axes(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tup
         olds, news = [left.pop(0)], [right.pop(0)]
         while True:
             a, b = count(old, olds), count(new, news)
-            if ctx.known.equal(a, b):
+            if ctx.assumptions.equal(a, b):
                 break
             if left and _is_less(ctx, a, b):
                 olds.append(left.pop(0))
@@ -154,7 +154,7 @@ def _match_axes(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tup
 
 
 def _is_less(ctx: Context, left: Affine, right: Affine) -> bool:
-    return ctx.known.less(left, right)
+    return ctx.assumptions.less(left, right)
 
 
 def _delinearize(

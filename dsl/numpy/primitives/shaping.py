@@ -281,19 +281,19 @@ def windows(site: Site, x: Value, window_shape: Value, axis: Value = NONE) -> Va
     index = [var(axis) for axis in axes]
     for dim, size, offset in zip(dims, sizes, inner, strict=True):
         rest = shape[dim] - size
-        _require_room(site, rest)
+        _require_window_fits(site, rest)
         shape[dim], index[dim] = rest + 1, index[dim] + var(offset)
     result = remap(base, (*axes, *inner), (*shape, *sizes), index)
     return replace(result, sealed="shows elements more than once, in several windows")
 
 
-def _require_room(site: Site, rest: Affine) -> None:
+def _require_window_fits(site: Site, rest: Affine) -> None:
     """Require (CdShapeError CD0314) room for a window on an axis: proven, or a run-time check."""
-    known = site.ctx.known
-    if known.nonnegative(rest):
+    assumptions = site.ctx.assumptions
+    if assumptions.nonnegative(rest):
         return
     text = "an axis is shorter than its window"
-    if known.nonnegative(-rest - 1):
+    if assumptions.nonnegative(-rest - 1):
         raise error("CD0314", CdShapeError, text, site.span, helps=_WINDOW_HINTS)
     fault = Fault("CD0314", "CdShapeError", text, _WINDOW_HINTS)
     site.ctx.check(compare("le", const(0), rest), fault, (), site.span, Domain())
@@ -362,14 +362,14 @@ def diagonal_place(
     rows, columns = two_axes_of(site, axis1, axis2, array.rank)
     shift = static_int(site, offset, "the offset")
     below, right = max(-shift, 0), max(shift, 0)
-    known = site.ctx.known
-    extent = known.minimum(array.shape[rows] - below, array.shape[columns] - right)
+    assumptions = site.ctx.assumptions
+    extent = assumptions.minimum(array.shape[rows] - below, array.shape[columns] - right)
     axis = site.ctx.symbol("i")
     remaining = [n for n in range(array.rank) if n not in (rows, columns)]
     index = [var(a) for a in array.axes]
     index[rows], index[columns] = var(axis) + below, var(axis) + right
     axes = [*(array.axes[n] for n in remaining), axis]
-    shape = [*(array.shape[n] for n in remaining), known.maximum(extent, const(0))]
+    shape = [*(array.shape[n] for n in remaining), assumptions.maximum(extent, const(0))]
     return remap(array, axes, shape, index)
 
 
@@ -427,7 +427,7 @@ def split(
     sections = []
     for lower, upper in zip(ends, ends[1:], strict=False):
         shape = list(array.shape)
-        shape[dim] = site.ctx.known.maximum(upper - lower, const(0))
+        shape[dim] = site.ctx.assumptions.maximum(upper - lower, const(0))
         index = [var(a) + (lower if n == dim else const(0)) for n, a in enumerate(array.axes)]
         axes = site.ctx.axes(array.rank)
         section = remap(array, array.axes, shape, index)

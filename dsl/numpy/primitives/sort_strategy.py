@@ -18,7 +18,7 @@ from ...values.attribution import standing_in
 from ...values.call_site import NONE, ZERO, Site, Word, array_of, is_none
 from ...values.values import Array, Group, Static, Value
 from ..library import device_sorting, sorting
-from ..library.device_sorting import either, rounds_for
+from ..library.device_sorting import either, merge_iterations
 from .creation import filled
 from .reshaping import reshaped
 from .shaping import moveaxis, remap
@@ -100,7 +100,7 @@ def _apply_network(site: Site, lines: Array) -> None:
     inlined(site, sorting.sort_few(size), columns)
 
 
-def parted(site: Site, lines: Array, turns: Group) -> Array:
+def partition_sorted(site: Site, lines: Array, turns: Group) -> Array:
     """Return a copy partitioned along the last axis around the ascending positions `turns`."""
 
     def partition_rows(rows: Array) -> None:
@@ -172,10 +172,10 @@ def _sort_in_lanes_or(site: Site, rows: Array, otherwise: Callable[[], None]) ->
     ctx.control += 1
     with ctx.block() as then:
         _sort_in_lanes(site, rows, lanes)
-    with ctx.block() as other:
+    with ctx.block() as orelse:
         otherwise()
     ctx.control -= 1
-    ctx.emit(Branch(condition, tuple(then), tuple(other), site.span))
+    ctx.emit(Branch(condition, tuple(then), tuple(orelse), site.span))
 
 
 _ALWAYS, _NEVER = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
@@ -204,7 +204,7 @@ def _sort_in_lanes(site: Site, rows: Array, lanes: int) -> None:
 def _merge_rows(site: Site, rows: Array) -> None:
     """Sort rows in place by parallel merging, the algorithm for GPUs."""
     scratch = fresh(site, rows.shape, rows.kind.dtype, "others")
-    inlined(site, device_sorting.SORT_ROWS, rows, scratch, rounds_for(rows))
+    inlined(site, device_sorting.SORT_ROWS, rows, scratch, merge_iterations(rows))
 
 
 def by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:

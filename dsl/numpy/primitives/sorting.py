@@ -15,7 +15,15 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.ops import OPS
-from ...values.arrays import as_scalar, count, describe, elementwise, operate, permuted, settled
+from ...values.arrays import (
+    as_scalar,
+    cheap_or_stored,
+    count,
+    describe,
+    elementwise,
+    operate,
+    permuted,
+)
 from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
@@ -35,12 +43,12 @@ from ...values.call_site import (
 )
 from ...values.fix_hints import WAYS_OUT
 from ...values.masks import of_same_elements
-from ...values.memory_order import as_kept
+from ...values.memory_order import in_k_order
 from ...values.stores import assign
 from ...values.types import Kind, apply, cast, truth
 from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions, device_sorting
-from ..library.device_sorting import either, rounds_for
+from ..library.device_sorting import either, merge_iterations
 from .averages import stored_once
 from .creation import linspace
 from .elementwise import arithmetic, converted, imag, real, where
@@ -54,7 +62,7 @@ from .ufuncs import combine_of, strong_of
 
 def flat(site: Site, value: Value, label: str) -> Array:
     """Return all elements along one axis, stored where recomputing them would cost."""
-    return settled(site.ctx, array_of(site, ravel(site, value)), label, site.span)
+    return cheap_or_stored(site.ctx, array_of(site, ravel(site, value)), label, site.span)
 
 
 def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
@@ -90,7 +98,7 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
     _, dim = along(site, array, axis, "sort")
     result = site.ctx.materialize(array, "sorted", site.span)
     sort_axis(site, result, dim, stable)
-    return as_kept(site.ctx, result, array)
+    return in_k_order(site.ctx, result, array)
 
 
 def _is_stable(site: Site, kind: Value) -> bool:
@@ -134,7 +142,7 @@ def argsort(
     either(
         site,
         lambda: inlined(
-            site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)
+            site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, merge_iterations(keys)
         ),
         lambda: by_digits(site, keys, rows, scratch, places),
     )
@@ -156,7 +164,7 @@ def order_by_merging(site: Site, keys: Array, order: Array) -> None:
     """Sort rows of keys, and `order` with them, by parallel merging, the algorithm for GPUs."""
     rows, scratch = as_rows(site, order), fresh(site, keys.shape, keys.kind.dtype, "others")
     places = fresh(site, keys.shape, dtypes.int64, "places")
-    inlined(site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys))
+    inlined(site, device_sorting.ARGSORT_ROWS, keys, scratch, rows, places, merge_iterations(keys))
 
 
 def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:
@@ -219,18 +227,20 @@ def histogram(
     values = array_of(site, ravel(site, a))
     require_ordered(site, values, "histogram")
     edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
-    values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
+    values = cheap_or_stored(
+        site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span
+    )
     is_uniform = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
     factors, sums, result = _weights(site, values, array_of(site, a).shape, weights)
     if is_uniform:
         number = _number_of_bins(site, bins)
         edges = _equal_edges(site, values, number, range, edge_type)
     else:
-        edges = settled(site.ctx, array_of(site, bins), "edges", site.span)
+        edges = cheap_or_stored(site.ctx, array_of(site, bins), "edges", site.span)
         if edges.rank != 1:
             text = f"`histogram` takes edges along one axis, and is given {describe(edges)}"
             raise error("CD0452", CdValueError, text, site.span)
-        number = site.ctx.known.maximum(edges.shape[0] - 1, const(0))
+        number = site.ctx.assumptions.maximum(edges.shape[0] - 1, const(0))
     counts = fresh(site, (number,), sums, "counts")
     text = definitions.HISTOGRAM_EQUAL if is_uniform else definitions.HISTOGRAM_EDGES
     if number.constant != 0:
@@ -256,7 +266,7 @@ def _number_of_bins(site: Site, bins: Value) -> Affine:
     text, helps = "`bins` of a histogram is at least 1, and is {0}", ("count in one bin or more",)
     if number.constant == 0:
         raise error("CD0457", CdValueError, text.format(0), site.span, helps=helps)
-    if not site.ctx.known.less(const(0), number):
+    if not site.ctx.assumptions.less(const(0), number):
         fault = Fault("CD0457", "CdValueError", text, helps)
         test = compare("lt", const(0), number)
         site.ctx.check(test, fault, (Position(number),), site.span, Domain())
@@ -344,7 +354,7 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
         return _masked_bincount(site, x, weights, minlength)
     values = array_of(site, x)
     _require_countable(site, values, weights)
-    values = settled(site.ctx, values, "values", site.span)
+    values = cheap_or_stored(site.ctx, values, "values", site.span)
     element = cast(values.body, dtypes.int64)
     least = index_in(site, minlength, "minlength")
     size = (
@@ -369,7 +379,7 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     if is_none(weights):
         dtype, amount = dtypes.int64, cast(Const(1, dtypes.int64), dtypes.int64)
     else:
-        factor = settled(site.ctx, array_of(site, weights), "weights", site.span)
+        factor = cheap_or_stored(site.ctx, array_of(site, weights), "weights", site.span)
         site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
         dtype = dtypes.float64
         amount = cast(factor.at((var(values.axes[0]),)), dtype)
@@ -426,7 +436,7 @@ def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:
     if count(values.shape, (0,)).constant == 0:
         return const(0)
     symbol = site.ctx.let("bins", most, site.span)
-    site.ctx.known = site.ctx.known.with_bounds(symbol, const(0), None)
+    site.ctx.assumptions = site.ctx.assumptions.with_bounds(symbol, const(0), None)
     return var(symbol)
 
 

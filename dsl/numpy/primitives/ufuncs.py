@@ -200,8 +200,8 @@ def _result(name: str, operands: tuple[Expr, ...], output: DType) -> Expr:
 
 def _apply_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     kind = pairs[0][1]
-    for _, other in pairs[1:]:
-        kind = Kind(dtypes.promote(strong_of(kind), strong_of(other)))
+    for _, next_kind in pairs[1:]:
+        kind = Kind(dtypes.promote(strong_of(kind), strong_of(next_kind)))
         kind = Kind(dtypes.bfloat16) if all(_adapts_to_bfloat16(k) for _, k in pairs) else kind
     operands = tuple(computed(expr, operand_kind, kind.dtype) for expr, operand_kind in pairs)
     boolean = OPS[OP_OF[ufunc]].result == "bool" if OP_OF[ufunc] in OPS else False

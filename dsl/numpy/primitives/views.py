@@ -108,19 +108,19 @@ def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
     match alone:
         case Group(inner, "tuple"):
             items = inner
-        case Static(tuple() as known):
-            items = [Static(item) for item in known]
+        case Static(tuple() as constants):
+            items = [Static(item) for item in constants]
     return [_expand_item(item) for item in items]
 
 
 def _expand_item(item: Value) -> Value:
     """Return one subscript with a slice object as a section, a sequence as a list of positions."""
     match item:
-        case Static(slice() as known):
-            ends = (known.start, known.stop, known.step)
+        case Static(slice() as constant):
+            ends = (constant.start, constant.stop, constant.step)
             return Section(*(None if end is None else Static(end) for end in ends))
-        case Static(tuple() | list() as known):
-            return Group(tuple(map(Static, known)), "list")
+        case Static(tuple() | list() as constant):
+            return Group(tuple(map(Static, constant)), "list")
         case Group(inner, "tuple"):
             return Group(inner, "list")
         case _:
@@ -258,11 +258,11 @@ def _axes_of_items(items: Sequence[Value], arrays: Mapping[int, Array]) -> set[i
     return {axis for axis, n in enumerate(consuming) if n in arrays}
 
 
-def as_read(found: Value) -> Value:
+def as_read(value: Value) -> Value:
     """Return a subscript's value as an rvalue: a gather is a copy, also where it is affine."""
-    if isinstance(found, Array) and found.chosen and found.view is not None:
-        return replace(found, copied=True)
-    return found
+    if isinstance(value, Array) and value.chosen and value.view is not None:
+        return replace(value, copied=True)
+    return value
 
 
 def _gather_position(
@@ -287,8 +287,8 @@ def _gather_position(
     test = Apply(OPS["and"], (low, high), dtypes.bool_)
     domain = Domain((*ctx.domain, *ranges))
     if isinstance(value, Position):
-        known = ctx.known.with_ranges(ranges)
-        if known.nonnegative(value.index) and known.less(value.index, extent):
+        assumptions = ctx.assumptions.with_ranges(ranges)
+        if assumptions.nonnegative(value.index) and assumptions.less(value.index, extent):
             return value.index
     fault, values = index_fault(value, extent, axis, name, domain.ranges)
     ctx.check(test, fault, values, span, domain)

@@ -81,30 +81,30 @@ def test_the_run_time_library_is_compiled_beside_other_things(
 ) -> None:
     with settings.override(cache=False):
         cc.prepare()
-        assert not cc._ahead
+        assert not cc._advance
     cc.prepare()
     cc.prepare()
-    assert len(cc._ahead) == 1
+    assert len(cc._advance) == 1
     with monkeypatch.context() as patch:
         patch.setattr(cc_backend, "Trial", None)  # nothing else is begun
         library = cc.threads()
-    assert not cc._ahead
+    assert not cc._advance
     assert cc.threads() is library
     other = CompiledC()
     other.prepare()
-    assert not other._ahead, "it is on disk"
+    assert not other._advance, "it is on disk"
     assert other.threads().key == library.key
 
 
 @pytest.mark.usefixtures("two_processors")
 def test_what_nobody_asked_for_is_kept_at_the_end_of_the_process(cc: CompiledC) -> None:
     cc.prepare()
-    ((key, begun),) = cc._ahead.items()
+    ((key, begun),) = cc._advance.items()
     begun._process = -1  # it is a parent's
     begun._at_exit()
     assert cc.cache.get(key) is None
     library = cc.threads()
-    assert library.key == key and cc._ahead == {key: begun}
+    assert library.key == key and cc._advance == {key: begun}
     begun._process = os.getpid()
     begun._at_exit()
     entry = cc.cache.get(key)
@@ -115,10 +115,10 @@ def test_what_nobody_asked_for_is_kept_at_the_end_of_the_process(cc: CompiledC) 
 def test_the_run_time_library_is_compiled_while_the_compiler_is_looked_at(cc: CompiledC) -> None:
     cc.begin()
     begun = cc._guess
-    assert begun is not None and not cc._ahead
+    assert begun is not None and not cc._advance
     cc.prepare()
-    assert cc._guess is None and list(cc._ahead.values()) == [begun]
-    assert cc.threads().key not in cc._ahead
+    assert cc._guess is None and list(cc._advance.values()) == [begun]
+    assert cc.threads().key not in cc._advance
 
 
 @pytest.mark.usefixtures("two_processors")
@@ -132,7 +132,7 @@ def test_what_was_compiled_by_a_wrong_guess_is_dropped(
     if flags:
         begun.toolchain = replace(begun.toolchain, flags=flags)
         cc.prepare()
-        assert cc._guess is None and begun not in cc._ahead.values()
+        assert cc._guess is None and begun not in cc._advance.values()
     else:
         begun._at_exit()  # nobody has asked what the compiler is
     assert not Path(begun._folder).exists()
@@ -146,14 +146,14 @@ def test_where_there_is_one_processor_nothing_is_begun(
     monkeypatch.setattr(cc_backend, "processors", lambda: 1)
     monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
     cc.prepare()
-    assert not cc._ahead and not cc.fast_path.is_compiling
+    assert not cc._advance and not cc.fast_path.is_compiling
     monkeypatch.setattr(cc_backend, "processors", lambda: 3)
     cc.prepare()
-    assert cc._ahead and cc.fast_path.is_compiling
-    for begun in (*cc._ahead.values(), cc.fast_path._coming):
+    assert cc._advance and cc.fast_path.is_compiling
+    for begun in (*cc._advance.values(), cc.fast_path._coming):
         assert begun is not None
         begun._at_exit()
-    assert all(cc.cache.get(key) is not None for key in cc._ahead)
+    assert all(cc.cache.get(key) is not None for key in cc._advance)
     assert FastPath(cc.cache).wanted(cc.toolchain, []) is not None
 
 
@@ -376,7 +376,7 @@ def test_trap_each_element_is_chosen_by_its_own_test(dtype: str, shape: tuple[in
 @pytest.mark.usefixtures("two_processors")
 def test_what_was_begun_and_went_wrong_is_compiled_again(cc: CompiledC) -> None:
     cc.prepare()
-    ((key, begun),) = cc._ahead.items()
+    ((key, begun),) = cc._advance.items()
     shutil.rmtree(begun._folder, ignore_errors=True)  # as where somebody empties the cache
     assert cc.threads().key == key
-    assert not cc._ahead and cc.cache.get(key) is not None
+    assert not cc._advance and cc.cache.get(key) is not None

@@ -100,7 +100,7 @@ def test_a_folder_that_is_removed_meanwhile_is_made_again_once(
 
 
 def test_what_libraries_have_is_known_by_its_call() -> None:
-    declared = prelude.pieces(("cc/csrc/library.h",))
+    declared = prelude.prelude_definitions(("cc/csrc/library.h",))
     functions = {name for name, text in declared.items() if not text.startswith("#define")}
     calls = compiler._CALLS, compiler._FMA_CALLS
     known = {name for name in functions for one in calls if f"{name}(" in one}

@@ -37,7 +37,7 @@ ANY = (LEAST, MOST)
 def scope(dialect: Dialect = CUDA) -> Scope:
     """Return names of numbers: `n` and `m` are people's, `s` is a size, `i` goes up to it."""
     made = Scope(dialect, {0: "x"}, frozenset(), {N: "n", M: "m", S: "s", I: "i"})
-    made.known = Bounds({N: ANY, M: ANY, S: (0, MAX_EXTENT)}).inside(For(I, const(0), s, 1, ()))
+    made.bounds = Bounds({N: ANY, M: ANY, S: (0, MAX_EXTENT)}).inside(For(I, const(0), s, 1, ()))
     return made
 
 

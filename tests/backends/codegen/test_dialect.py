@@ -24,7 +24,7 @@ def test_the_compiler_reads_every_literal_back() -> None:
     u64 = [0, 2**63, 2**64 - 1]
     ints = ", ".join(C.literal(v, dtypes.int64) for v in i64)
     unsigned = ", ".join(C.literal(v, dtypes.uint64) for v in u64)
-    infinity = prelude.pieces(prelude.C_FILES)["INFINITY"]
+    infinity = prelude.prelude_definitions(prelude.C_FILES)["INFINITY"]
     text = (
         f"{C.header}\n{infinity}\nconst double d[] = {{{f64}}};\nconst float f[] = {{{f32}}};\n"
         f"const int64_t i[] = {{{ints}}};\nconst uint64_t u[] = {{{unsigned}}};\n"

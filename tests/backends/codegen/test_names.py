@@ -17,14 +17,14 @@ from plusequals.backends.codegen.names import MAX_LENGTH, RESERVED, Names, ident
      "9", "a*/b", "größe", "x\ny", "名前", "a;system()", "x" * 500, "INT64_MIN", "fault", "a\\"],
 )  # fmt: skip
 def test_any_label_becomes_a_harmless_identifier(label: str) -> None:
-    name = Names(prelude.is_piece).fresh(label)
+    name = Names(prelude.is_prelude_name).fresh(label)
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)
     assert len(name) <= MAX_LENGTH + 3
     assert name not in RESERVED
 
 
 def test_names_are_unique_and_come_back_after_their_scope() -> None:
-    names = Names(prelude.is_piece)
+    names = Names(prelude.is_prelude_name)
     assert [names.fresh("i"), names.fresh("i"), names.fresh("i_2")] == ["i", "i_2", "i_2_2"]
     names.release(["i"])
     assert names.fresh("i") == "i"

@@ -197,7 +197,7 @@ def test_what_only_one_architecture_runs_is_compiled_for_it_alone(
     assert Noting.targets == ["sm_90", "sm_90a"]
     monkeypatch.setattr(kernels, "SPECIFIC", frozenset(["block_bytes"]))
     assert planned(6000).text.specific and not planned(60).text.specific
-    assert dialect.SPECIFIC <= set(kernels.prelude.pieces(dialect.LIBRARY))
+    assert dialect.SPECIFIC <= set(kernels.prelude.prelude_definitions(dialect.LIBRARY))
 
 
 @needs_nvrtc

@@ -24,7 +24,7 @@ OF_THE_HOST = frozenset(
 
 
 def test_every_operation_has_a_spelling_for_every_type_it_admits() -> None:
-    known = prelude.pieces(CUDA.library)
+    known = prelude.prelude_definitions(CUDA.library)
     missing = [
         f"{op.call}_{dtype.short}"
         for op in OPS.values() for dtype in dtypes.ALL
@@ -54,7 +54,7 @@ def test_halves_are_bits() -> None:
 
 def test_no_piece_names_what_only_a_compiler_of_the_host_has() -> None:
     """For nvcc such a compiler reads the text, too: it takes what NVRTC does not know."""
-    names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]
+    names = [name for name in prelude.prelude_definitions(CUDA.library) if name not in OF_THE_HOST]
     text = preamble(" ".join(names), CUDA)
     own = re.sub(r"#if(def| defined) PE_ON_CPU.*?#(else|endif)", "", text, flags=re.DOTALL)
     foreign = r"__builtin_\w+|__int128|__attribute__|__extension__|__asm__|_Float16|__has_\w+"
@@ -64,7 +64,7 @@ def test_no_piece_names_what_only_a_compiler_of_the_host_has() -> None:
 
 @needs_nvrtc
 def test_nvrtc_takes_the_whole_prelude_without_any_header(tmp_path: Path) -> None:
-    names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]
+    names = [name for name in prelude.prelude_definitions(CUDA.library) if name not in OF_THE_HOST]
     text = preamble(" ".join(names), CUDA)
     made = needed().build(text, "sm_80", tmp_path)
     assert "#include" not in re.sub(r"#else.*?#endif", "", text, flags=re.DOTALL)

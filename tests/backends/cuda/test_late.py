@@ -81,7 +81,7 @@ def test_memory_goes_from_result_to_result_in_order(made: CompiledCuda) -> None:
         found = f(found)
         gc.collect()
     assert np.array_equal(found.numpy(), np.arange(300.0) + 21)
-    assert device.pool.used + device.pool.kept <= 4 * (2560 + 512)
+    assert device.pool.used + device.pool.pooled_bytes <= 4 * (2560 + 512)
 
 
 def test_who_looks_at_no_stream_is_in_order_on_the_default_one(made: CompiledCuda) -> None:

@@ -200,14 +200,14 @@ def test_large_temporaries_are_taken_by_each_call_and_shared_by_those_of_a_strea
         routine()
     stream.synchronize()
     log_of(made).clear()
-    used, kept = pool.used, pool.kept
+    used, kept = pool.used, pool.pooled_bytes
     for _ in range(4):
         for routine, want in zip(routines, wants, strict=True):
             routine()
             on(LARGE).on("numpy")(want)
     assert is_ahead(routines[0]) and not stream.worker.latest.done
     assert not [what for what in log_of(made) if what[1] in ("allocate", "synchronize", "wait")]
-    assert (pool.used, pool.kept) == (used, kept), "none is held behind a call"
+    assert (pool.used, pool.pooled_bytes) == (used, kept), "none is held behind a call"
     for p, want in zip(both, wants, strict=True):
         on(LARGE).on("numpy")(want), on(LARGE).on("numpy")(want)
         assert np.array_equal(p.numpy(), want)

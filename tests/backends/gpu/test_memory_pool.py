@@ -57,10 +57,10 @@ def test_what_is_kept_goes_before_anything_is_refused() -> None:
     stream, pool = device.plain, device.pool
     pieces = [pool.take(1024, "x", "f", stream) for _ in range(4)]
     pool.give_back(pieces, stream)
-    assert pool.kept == 4096
+    assert pool.pooled_bytes == 4096
     assert pool.take(4096, "y", "f", stream)
     assert asked(driver, "free") == [(1024,)] * 4
-    assert (pool.used, pool.kept) == (4096, 0)
+    assert (pool.used, pool.pooled_bytes) == (4096, 0)
 
 
 def test_out_of_memory_tells_who_holds_it_and_leaves_all_usable() -> None:
@@ -173,9 +173,9 @@ def test_finalizers_may_use_memory_while_it_is_taken_and_given_back(seed: int) -
     context.also = None
     for address, stream in held:
         pool.returned(address, stream, lent=False)
-    assert (pool.used, pool.kept) == (0, context.used)
+    assert (pool.used, pool.pooled_bytes) == (0, context.used)
     pool.trim()
-    assert (pool.kept, context.used) == (0, 0)
+    assert (pool.pooled_bytes, context.used) == (0, 0)
 
 
 def test_where_even_the_rest_is_not_known_it_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

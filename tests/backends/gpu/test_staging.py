@@ -48,7 +48,7 @@ def test_layouts_of_any_size(monkeypatch: pytest.MonkeyPatch, limit: int, rows: 
             there_and_back(device, source, target)
             assert np.array_equal(target, source)
         assert (room[::2] == -1).all()
-    assert device.staging.made <= limit
+    assert device.staging.pinned_bytes <= limit
 
 
 def test_a_number_and_bytes() -> None:
@@ -80,13 +80,13 @@ def test_pieces_are_used_again_and_not_while_they_are_in_use() -> None:
     one, two = np.ones(20_000), np.full(20_000, 2.0)
     copies.upload(address, one)
     copies.upload(address, two)
-    assert device.staging.made == 2 << 18
+    assert device.staging.pinned_bytes == 2 << 18
     assert copies.busy
     copies.finish()
     copies.upload(address, one)
     copies.drop()
     assert not copies.busy
-    assert device.staging.made == 2 << 18
+    assert device.staging.pinned_bytes == 2 << 18
 
 
 def test_where_the_host_has_no_such_memory_the_driver_copies(
@@ -101,7 +101,7 @@ def test_where_the_host_has_no_such_memory_the_driver_copies(
     source, target = np.arange(50_000.0), np.zeros((50_000, 2))[:, 0]
     there_and_back(device, source, target)
     assert np.array_equal(source, target)
-    assert device.staging.made == 0
+    assert device.staging.pinned_bytes == 0
 
 
 def test_what_the_device_may_still_write_is_not_used_again() -> None:

@@ -32,7 +32,7 @@ class Device:
     waited: int = 0
     fails: str = ""
 
-    def ahead(self, arrays: object) -> None:
+    def prepare_launch(self, arrays: object) -> None:
         return None
 
     def finish(self) -> None:

@@ -18,14 +18,14 @@ def raised() -> ValueError:
 
 def test_it_is_told_once_and_holds_no_frames() -> None:
     failure = Failure(raised())
-    assert failure.error.__traceback__ is None and not failure.told
+    assert failure.error.__traceback__ is None and not failure.reported
     with pytest.raises(ValueError, match="wrong"):
         raise failure.tell()
-    assert failure.told and failure.when > 0
+    assert failure.reported and failure.when > 0
     assert failure.error.__traceback__ is None
 
 
-@pytest.mark.parametrize(("quiet", "told"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("quiet", "reported"), [(False, False), (True, False), (False, True)])
 def test_what_nobody_was_told_is_written(
     quiet: bool, told: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ def test_an_array_that_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_of_the_host_has_no_streams_of_its_own() -> None:
-    memory = HostMemory("cc:1", is_own=True)
+    memory = HostMemory("cc:1", is_separate=True)
     assert memory.lane() is None
     assert memory.empty((2, 3), np.int8, "x", None).shape == (2, 3)
     assert memory.properties["uses host memory"] is False

@@ -237,7 +237,7 @@ def test_a_forked_child_gives_up_what_was_queued_and_says_so_once() -> None:
 
 def test_a_failure_knows_whether_it_was_told() -> None:
     failure = Failure(ValueError("x"))
-    assert not failure.told and isinstance(failure.tell(), ValueError) and failure.told
+    assert not failure.reported and isinstance(failure.tell(), ValueError) and failure.reported
 
 
 class Picky(Exception):
@@ -368,7 +368,7 @@ FAILS += "p = pe.tensor('p', 3)\nr = f.compile(p, 1).link(pe.device('numpy').str
         ("r(9)\ntry: p.numpy()\nexcept pe.CdError: pass\n", False),
         ("r(1)\n", False),
     ],
-    ids=["nobody waits", "told", "no failure"],
+    ids=["nobody waits", "reported", "no failure"],
 )
 def test_what_nobody_waited_for_is_said_when_the_process_ends(body: str, is_said: bool) -> None:
     done = child(FAILS + body)
@@ -380,10 +380,10 @@ def test_what_nobody_waited_for_is_said_when_the_process_ends(body: str, is_said
 def test_what_nobody_can_be_told_any_more_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
     failures = [Failure(ValueError("lost")), Failure(ValueError("quiet"), quiet=True)]
     failures[0].say()
-    failures.append(Failure(ValueError("told")))
+    failures.append(Failure(ValueError("reported")))
     assert failures[2].tell()
     failures.append(Failure(ValueError("collected")))
     del failures
     gc.collect()
     said = capfd.readouterr().err
-    assert [said.count(name) for name in ("lost", "quiet", "told", "collected")] == [1, 0, 0, 1]
+    assert [said.count(name) for name in ("lost", "quiet", "reported", "collected")] == [1, 0, 0, 1]

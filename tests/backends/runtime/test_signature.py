@@ -49,7 +49,7 @@ def test_it_leaves_word_of_what_it_writes_and_lets_go() -> None:
     code.settle(here, "two")
     assert here.find_note(p.grad) == "one" == here.find_note((t, "value"))
     assert here.find_note(p.value) is None is here.find_note((t, "grad"))
-    code.require_kept_inputs(here)  # it computes what it lets go itself
+    code.require_retained_inputs(here)  # it computes what it lets go itself
     reads = pe.cd_from_source("def f(p, t):\n    p[i] = t[i]\n").compile(p, t)
     with pytest.raises(TypeError, match="CD0851.*`one`"):
-        reads.require_kept_inputs(here)
+        reads.require_retained_inputs(here)

@@ -39,12 +39,12 @@ def test_the_merge_buffer_grows_and_is_used_again() -> None:
     large, many = pe.tensor("q", (2, 3), dtype="int16").field(), None
     with hold_scheduling(queue):
         merge_copy(queue, small, few, once=False)
-    room = queue.merge_room
+    room = queue.merge_storage
     assert queue.merge and queue.merge.array.tolist() == [0, 1]
     many = Buffer("q", np.ones((2, 3), "int16"), None)
     with hold_scheduling(queue):
         merge_copy(queue, large, many, once=False)
-    assert queue.merge_room is room and queue.merge.array.shape == (2, 3)
+    assert queue.merge_storage is room and queue.merge.array.shape == (2, 3)
     empty = pe.tensor("e", (0, 4)).field()
     with hold_scheduling(queue):
         merge_copy(queue, empty, empty.host, once=False)
@@ -52,7 +52,7 @@ def test_the_merge_buffer_grows_and_is_used_again() -> None:
     wide = pe.tensor("w", 100, dtype="float64").field()
     with hold_scheduling(queue):
         merge_copy(queue, wide, wide.host, once=False)
-    assert queue.merge_room is not room and queue.account.used == 16 + 16 + 800
+    assert queue.merge_storage is not room and queue.account.used == 16 + 16 + 800
 
 
 def test_what_was_read_in_place_holds_nobody_and_does_not_pile_up() -> None:

@@ -195,7 +195,7 @@ def rounds() -> None:
 
 def test_a_merge_of_what_was_there_before_is_found_in_one_call() -> None:
     def stale(queue: Any, field: Any, source: Any, once: bool) -> None:
-        if queue.merge_room is None or not queue.name.startswith("cc"):
+        if queue.merge_storage is None or not queue.name.startswith("cc"):
             merge_copy(queue, field, source, once)
 
     with mock.patch.object(device, "merge_copy", stale):

@@ -13,7 +13,7 @@ def test_they_are_given_last_and_new_to_the_procedure() -> None:
     assert [(p.node.id, p.log) for p in buffers.parameters] == [
         (41, s.ROWS), (42, s.FLOATS), (43, s.INTS), (44, None),
     ]  # fmt: skip
-    symbols = [symbol.serial for size in buffers.room.values() for symbol in size.symbols()]
+    symbols = [symbol.serial for size in buffers.capacity.values() for symbol in size.symbols()]
     new = buffers.symbol("fit")
     assert min(symbols) > 7 and new.serial > max(symbols)
     assert buffers.place(s.LIMIT).node is buffers.used

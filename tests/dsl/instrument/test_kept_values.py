@@ -10,7 +10,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.runtime.code_variants import accesses_of, inputs_of
 from plusequals.dsl.instrument import work_estimate
-from plusequals.dsl.instrument.kept_values import kept_of, may_stop
+from plusequals.dsl.instrument.kept_values import may_stop, saved_boxes_of
 
 BOXES = {
     "y[:, 3] = y[:, 4] * 2": "0:5, 3:4",
@@ -30,7 +30,7 @@ def test_a_box_is_around_what_is_written(text: str) -> None:
     lines = text.replace(": y", ":\n        y").replace("; ", inner)
     f = pe.cd_from_source(f"def f(x, y, k):\n    {lines}", backend="numpy")
     procedure = f.procedure(np.ones((5, 6)), np.ones((5, 6)), np.zeros(1, int))
-    kept = kept_of(procedure, inputs_of(procedure, accesses_of(procedure)))
+    kept = saved_boxes_of(procedure, inputs_of(procedure, accesses_of(procedure)))
     label = {procedure.parameters[one.at].node.label: one.part({}) for one in kept}
     shown = ", ".join(f"{one.start}:{one.stop}" for one in label.get("y", ()))
     assert shown == BOXES[text]

@@ -12,7 +12,7 @@ import pytest
 import plusequals as pe
 from plusequals.dsl.instrument import record_bounds, recording
 from plusequals.dsl.instrument.instrument import instrument
-from plusequals.dsl.instrument.record_bounds import BufferSize, room_of
+from plusequals.dsl.instrument.record_bounds import BufferSize, buffer_size
 from plusequals.dsl.instrument.sites import TraceFilter
 
 from ..tracing.functions import CALLS
@@ -20,7 +20,7 @@ from ..tracing.functions import CALLS
 
 def known(text: str, *arrays: Any, **wanted: Any) -> BufferSize | None:
     procedure = pe.cd_from_source(text, {"np": np}).procedure(*arrays)
-    return room_of(instrument(procedure, TraceFilter(**wanted)).layout, {})
+    return buffer_size(instrument(procedure, TraceFilter(**wanted)).layout, {})
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_sizes_of_the_run_are_known_when_it_begins() -> None:
         with pe.trace() as trace:
             f(np.zeros(n), np.ones(n))
         (run,) = trace.runs
-        assert run.asked == 8 * (3 + 3 * n) and run.room == run.asked + 8
+        assert run.asked == 8 * (3 + 3 * n) and run.capacity == run.asked + 8
 
 
 def test_rows_that_take_turns_need_room_for_one() -> None:
     text = "def f(y, x):\n    for t in range(5):\n        x[i] += 1\n    y[i] = x[i]\n"
     procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))
     layout = instrument(procedure, TraceFilter(printed=True)).layout
-    assert room_of(layout, {}) == BufferSize(6, 52, 0)
-    assert room_of(layout, {}, one_by_one=True) == BufferSize(1, 12, 0)
+    assert buffer_size(layout, {}) == BufferSize(6, 52, 0)
+    assert buffer_size(layout, {}, one_by_one=True) == BufferSize(1, 12, 0)
 
 
 def test_memory_that_is_left(tmp_path: Path) -> None:

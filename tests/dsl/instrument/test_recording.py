@@ -45,7 +45,7 @@ def test_less_is_asked_for_where_there_is_less() -> None:
             raise MemoryError
         return zeros(shape, *rest)
 
-    unknown = mock.patch.object(recording, "room_of", lambda *_: None)
+    unknown = mock.patch.object(recording, "buffer_size", lambda *_: None)
     with mock.patch.object(recording.np, "zeros", scarce), unknown:
         trace = fill(zeros(10))
     assert refused and len(trace) == 500 and trace.dropped == 0

@@ -246,7 +246,7 @@ def test_header_over_several_lines() -> None:
 def test_values_of_an_f_string_are_placed_or_have_the_whole(text: str) -> None:
     read = value(text)
     assert isinstance(read, s.Format)
-    last = read.pieces[-1]
+    last = read.parts[-1]
     assert isinstance(last, tuple)
     allowed = ["y + 1"] if sys.version_info >= (3, 12) else ["y + 1", read.span.text]
     assert last[0].span.text in allowed

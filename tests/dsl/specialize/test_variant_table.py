@@ -88,7 +88,7 @@ def test_integers_of_objects_are_given_where_it_makes_no_difference(
         m = SimpleNamespace(n=n)
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(f(m, x), plain(m, x))
-    one, two = (f.matched(SimpleNamespace(n=n), x)[0].known for n in (4, 6))
+    one, two = (f.matched(SimpleNamespace(n=n), x)[0].specialization for n in (4, 6))
     assert (one is two) == is_opened
 
 
@@ -103,7 +103,7 @@ def test_an_integer_that_has_to_be_known_does_not_keep_others_from_being_given()
     for k in range(5):
         m = SimpleNamespace(n=2, k=k, rate=k / 4)
         np.testing.assert_array_equal(f(m, x), x[:2] * k * (k / 4))
-        made.add(id(f.matched(m, x)[0].known))
+        made.add(id(f.matched(m, x)[0].specialization))
     assert len(made) == 1
 
 

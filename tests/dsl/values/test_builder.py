@@ -22,7 +22,7 @@ def _inside(lo: int, hi: int) -> Context:
     """Return a context in which the letter i runs through a range."""
     ctx = Context("f")
     ctx.domain = (Range(I, const(lo), const(hi)),)
-    ctx.known = ctx.known.with_ranges(ctx.domain)
+    ctx.assumptions = ctx.assumptions.with_ranges(ctx.domain)
     return ctx
 
 
@@ -51,7 +51,7 @@ def test_an_index_that_is_open_is_checked_at_every_point() -> None:
 
 def test_half_of_a_check_is_enough_where_the_other_half_is_proven() -> None:
     ctx = _inside(0, 5)
-    ctx.known = ctx.known.with_bounds(J, const(0), None)
+    ctx.assumptions = ctx.assumptions.with_bounds(J, const(0), None)
     ctx.require(var(J), SIZE, 0, "x", NOWHERE)
     (check,) = ctx.out
     assert isinstance(check, Check) and check.test == compare("lt", var(J), SIZE)
@@ -72,7 +72,7 @@ def test_conditions_guard_checks_and_are_known_inside() -> None:
         guarded = ctx.under_conditions(FALSE)
     inner = Select(compare("ge", var(I), const(0)), FALSE, TRUE)
     assert guarded == Select(compare("lt", var(I), SIZE), inner, TRUE)
-    assert not ctx.conditions and not ctx.known.facts
+    assert not ctx.conditions and not ctx.assumptions.facts
 
 
 def test_uses_are_collected_instead_of_checked() -> None:

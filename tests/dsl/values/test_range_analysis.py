@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from plusequals.dsl.values.range_analysis import (
-    Known,
+    Assumptions,
     corner,
     extreme,
     factors,
@@ -61,16 +61,16 @@ def _over_ranges(draw: st.DrawFn) -> Drawn:
 def test_nothing_false_is_proven(drawn: Drawn, data: st.DataObject) -> None:
     ranges, e, other = drawn
     test = data.draw(conjunction([r.symbol for r in ranges]))
-    known = Known().with_ranges(ranges).assuming(test)
+    assumptions = Assumptions().with_ranges(ranges).assuming(test)
     inside = [point for point in points(ranges) if holds(test, point)]
     values = [(evaluate(e, point), evaluate(other, point)) for point in inside]
-    if known.nonnegative(e):
+    if assumptions.nonnegative(e):
         assert all(a >= 0 for a, _ in values)
-    if known.less(e, other):
+    if assumptions.less(e, other):
         assert all(a < b for a, b in values)
-    if known.equal(e, other):
+    if assumptions.equal(e, other):
         assert all(a == b for a, b in values)
-    if known.differ(e, other):
+    if assumptions.differ(e, other):
         assert all(a != b for a, b in values)
 
 
@@ -78,9 +78,9 @@ def test_nothing_false_is_proven(drawn: Drawn, data: st.DataObject) -> None:
 @given(_over_ranges())
 def test_bounds_hold_at_every_point(drawn: Drawn) -> None:
     ranges, e, other = drawn
-    known = Known().with_ranges(ranges)
-    low, high = smallest(e, known), largest(e, known)
-    least, most = known.minimum(e, other), known.maximum(e, other)
+    assumptions = Assumptions().with_ranges(ranges)
+    low, high = smallest(e, assumptions), largest(e, assumptions)
+    least, most = assumptions.minimum(e, other), assumptions.maximum(e, other)
     for point in points(ranges):
         a, b = evaluate(e, point), evaluate(other, point)
         assert (low is None or low <= a) and (high is None or a <= high)
@@ -95,8 +95,8 @@ def test_affine_extremes_of_filled_ranges_are_exact(
 ) -> None:
     e = data.draw(affine([r.symbol for r in ranges]))
     values = [evaluate(e, point) for point in points(ranges)]
-    known = Known().with_ranges(ranges)
-    assert (smallest(e, known), largest(e, known)) == (min(values), max(values))
+    assumptions = Assumptions().with_ranges(ranges)
+    assert (smallest(e, assumptions), largest(e, assumptions)) == (min(values), max(values))
     assert extreme(e, ranges, upwards=False) == const(min(values))
     assert extreme(e, ranges, upwards=True) == const(max(values))
     for upwards, wanted in ((False, min(values)), (True, max(values))):
@@ -136,21 +136,21 @@ def _has_unequal(test: Expr) -> bool:
 @given(comparison((I,)))
 def test_what_is_assumed_is_known(test: Expr) -> None:
     assume("ne" not in repr(test))
-    known = Known().assuming(test)
-    assert all(known.nonnegative(fact) for fact in facts_of(test))
+    assumptions = Assumptions().assuming(test)
+    assert all(assumptions.nonnegative(fact) for fact in facts_of(test))
 
 
 def test_an_unequal_end_makes_the_bound_strict() -> None:
-    known = Known().with_bounds(I, const(0), const(9))
+    assumptions = Assumptions().with_bounds(I, const(0), const(9))
     unequal = Apply(OPS["ne"], (Position(var(I)), Position(const(0))), dtypes.bool_)
-    assert not known.nonnegative(var(I) - 1)
-    assert known.assuming(unequal).nonnegative(var(I) - 1)
+    assert not assumptions.nonnegative(var(I) - 1)
+    assert assumptions.assuming(unequal).nonnegative(var(I) - 1)
 
 
 def test_two_facts_are_added() -> None:
-    known = Known().with_facts(var(I) - var(J), var(J) - 3)
-    assert known.nonnegative(var(I) - 3)
-    assert not known.nonnegative(var(I) - 4)
+    assumptions = Assumptions().with_facts(var(I) - var(J), var(J) - 3)
+    assert assumptions.nonnegative(var(I) - 3)
+    assert not assumptions.nonnegative(var(I) - 4)
 
 
 def test_factors_are_those_of_products_of_unknowns() -> None:
@@ -160,10 +160,10 @@ def test_factors_are_those_of_products_of_unknowns() -> None:
 
 
 def test_open_symbols_prove_nothing() -> None:
-    known = Known()
-    assert not known.nonnegative(var(I)) and not known.nonnegative(-var(I))
-    assert known.equal(var(I), var(I)) and not known.equal(var(I), var(J))
-    assert not known.differ(var(I), var(J)) and known.differ(var(I), var(I) + 1)
+    assumptions = Assumptions()
+    assert not assumptions.nonnegative(var(I)) and not assumptions.nonnegative(-var(I))
+    assert assumptions.equal(var(I), var(I)) and not assumptions.equal(var(I), var(J))
+    assert not assumptions.differ(var(I), var(J)) and assumptions.differ(var(I), var(I) + 1)
 
 
 def test_only_tests_on_indices_exclude_points() -> None:
@@ -190,10 +190,10 @@ def test_parts_of_a_whole_are_no_more_than_it(
     """With `j` up to `(whole - d) // d + more`, `d * j` is at most `whole - d + more * d`."""
     d, j = var(I), var(J)
     most = floordiv(const(whole) - d, d) + more
-    known = Known().with_bounds(I, const(least), const(9)).with_bounds(J, None, most)
+    assumptions = Assumptions().with_bounds(I, const(least), const(9)).with_bounds(J, None, most)
     gap = const(whole) - d + d * more - multiply(d, j)
-    assert known.nonnegative(gap)
-    if known.nonnegative(gap - spare):
+    assert assumptions.nonnegative(gap)
+    if assumptions.nonnegative(gap - spare):
         assert all(
             evaluate(gap - spare, {I: n, J: evaluate(most, {I: n})}) >= 0 for n in range(least, 10)
         )
@@ -201,13 +201,17 @@ def test_parts_of_a_whole_are_no_more_than_it(
 
 def test_nothing_is_said_of_parts_by_what_may_be_zero() -> None:
     d, j = var(I), var(J)
-    known = Known().with_bounds(I, const(0), const(9)).with_bounds(J, const(0), floordiv(d + 9, d))
-    assert not known.nonnegative(d + 9 - multiply(d, j))
+    assumptions = (
+        Assumptions()
+        .with_bounds(I, const(0), const(9))
+        .with_bounds(J, const(0), floordiv(d + 9, d))
+    )
+    assert not assumptions.nonnegative(d + 9 - multiply(d, j))
 
 
 def test_products_of_what_is_not_below_zero_are_not_either() -> None:
-    known = Known().with_bounds(I, const(2), None).with_bounds(J, const(3), None)
+    assumptions = Assumptions().with_bounds(I, const(2), None).with_bounds(J, const(3), None)
     product = multiply(var(I), var(J))
-    assert smallest(product * 2 + 1, known) == 13
-    assert smallest(product * -1, known) is None
-    assert smallest(product, known.with_bounds(J, const(-1), None)) is None
+    assert smallest(product * 2 + 1, assumptions) == 13
+    assert smallest(product * -1, assumptions) is None
+    assert smallest(product, assumptions.with_bounds(J, const(-1), None)) is None

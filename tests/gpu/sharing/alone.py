@@ -102,8 +102,8 @@ def memory_is_used_again() -> None:
         del held
         gc.collect()
     assert here.pool.used < n, f"{here.pool.used:,} bytes are in use"
-    before, kept = here.context.free_memory(), here.pool.kept
-    assert pe.device("cuda").trim() == kept > n and not here.pool.kept
+    before, kept = here.context.free_memory(), here.pool.pooled_bytes
+    assert pe.device("cuda").trim() == kept > n and not here.pool.pooled_bytes
     more = here.context.free_memory() - before
     assert more > n, f"of {kept:,} bytes that were kept {more:,} are free"
 

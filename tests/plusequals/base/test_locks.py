@@ -72,8 +72,8 @@ def test_a_thread_does_not_wait_for_itself() -> None:
     one, other = ReentrantLock(), ReentrantLock()
     with one.turn() as first, one.turn() as again, other.turn() as second:
         assert (first, again, second) == (True, False, True)
-        assert one.is_own and other.is_own
-    assert not one.is_own
+        assert one.is_held_here and other.is_held_here
+    assert not one.is_held_here
     with one.turn() as later:
         assert later
 

@@ -17,7 +17,7 @@ from plusequals.dsl.elaborate.index.range_inference import (
     undecided,
 )
 from plusequals.dsl.values.builder import Use, compare
-from plusequals.dsl.values.range_analysis import Known
+from plusequals.dsl.values.range_analysis import Assumptions
 from plusequals.dsl.values.types import TRUE, both
 from plusequals.lowering.ir.expressions import Expr, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, evaluate, var
@@ -33,14 +33,14 @@ def _use(index: Affine, size: int | Affine, name: str = "x") -> Use:
 
 def test_a_plain_use_pins_and_shifted_ones_do_not() -> None:
     uses = [_use(var(I) + 1, 9), _use(var(J), 4), _use(var(I), 7)]
-    assert pinned(I, uses, Known()) == const(7)
-    assert pinned(K, uses, Known()) is None
+    assert pinned(I, uses, Assumptions()) == const(7)
+    assert pinned(K, uses, Assumptions()) is None
 
 
 def test_two_plain_uses_agree_or_are_both_named() -> None:
-    assert pinned(I, [_use(var(I), var(N)), _use(var(I), var(N))], Known()) == var(N)
+    assert pinned(I, [_use(var(I), var(N)), _use(var(I), var(N))], Assumptions()) == var(N)
     with pytest.raises(CdShapeError) as caught:
-        pinned(I, [_use(var(I), 3, "x"), _use(var(I), 4, "y")], Known())
+        pinned(I, [_use(var(I), 3, "x"), _use(var(I), 4, "y")], Assumptions())
     assert [label.text for label in caught.value.diagnostics[0].labels] == [
         "axis 0 of `y` has size 4", "axis 0 of `x` has size 3",
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def test_an_inferred_letter_runs_as_far_as_every_read_stays_inside(
     size: int, step: int, shift: int, window: int
 ) -> None:
     uses = [_use(var(I) * step + var(J) + shift, size), _use(var(I) + 1, 9)]
-    found = inferred(I, uses, {J: const(window)}, Known())
+    found = inferred(I, uses, {J: const(window)}, Assumptions())
     assert found is not None and found.constant is not None
     fits = [
         i for i in range(20)
@@ -62,17 +62,17 @@ def test_an_inferred_letter_runs_as_far_as_every_read_stays_inside(
 
 def test_sizes_that_only_the_run_can_compare_are_left_to_it() -> None:
     uses = [_use(var(I), 3), _use(var(I) + 1, 9), _use(var(I), var(N)), _use(var(I), 3)]
-    assert pinned(I, uses, Known()) == const(3)
-    assert undecided(I, uses, Known()) == [(uses[0], uses[2])]
+    assert pinned(I, uses, Assumptions()) == const(3)
+    assert undecided(I, uses, Assumptions()) == [(uses[0], uses[2])]
 
 
 def test_a_letter_that_runs_backwards_is_not_inferred() -> None:
-    assert inferred(I, [_use(const(5) - var(I), 9)], {}, Known()) is None
+    assert inferred(I, [_use(const(5) - var(I), 9)], {}, Assumptions()) is None
 
 
 @given(st.lists(conjunction((I, J)), min_size=1, max_size=2), st.integers(1, 5))
 def test_a_bounded_letter_leaves_out_no_point(tests: list[Expr], width: int) -> None:
-    extent = bounded(I, tests, {J: const(width)}, Known())
+    extent = bounded(I, tests, {J: const(width)}, Assumptions())
     if extent is None:
         return
     assert extent.constant is not None
@@ -87,7 +87,7 @@ def test_tightened_ranges_hold_the_points_where_the_tests_hold(
 ) -> None:
     symbols = [r.symbol for r in ranges]
     tests = data.draw(st.lists(conjunction(symbols), max_size=3))
-    narrow, left = tighten(ranges, tests, Known())
+    narrow, left = tighten(ranges, tests, Assumptions())
     expected = [p for p in points(ranges) if all(holds(test, p) for test in tests)]
     assert [p for p in points(narrow) if all(holds(test, p) for test in left)] == expected
     assert [r.symbol for r in narrow] == symbols
@@ -95,7 +95,7 @@ def test_tightened_ranges_hold_the_points_where_the_tests_hold(
 
 def test_a_triangle_needs_no_test() -> None:
     below = compare("le", var(J), var(I))
-    narrow, left = tighten(box(I, J, sizes=(4, 4)), [below], Known())
+    narrow, left = tighten(box(I, J, sizes=(4, 4)), [below], Assumptions())
     assert not left
     assert [evaluate(narrow[1].hi, {I: i}) for i in range(4)] == [1, 2, 3, 4]
 
@@ -116,5 +116,5 @@ def test_a_letter_without_a_range_is_told_how_to_get_one() -> None:
 
 def test_positions_of_other_kinds_are_left_to_the_run() -> None:
     use = Use(Position(var(I)), const(4), 0, "x", NOWHERE)
-    assert pinned(I, [use], Known()) is None
-    assert inferred(I, [use], {}, Known()) is None
+    assert pinned(I, [use], Assumptions()) is None
+    assert inferred(I, [use], {}, Assumptions()) is None

@@ -186,7 +186,8 @@ def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> boo
     """Whether a NaN of an iteration goes on into something that is counted before it is
     overwritten: by what overwrites it, where nothing else does, or else by a statement behind it,
     or of the next iteration."""
-    if left.by is None or loop.symbol in _symbols(left):
+    tested = {symbol for part in left.tests for symbol in _named(part)}
+    if left.by is None or loop.symbol in tested | _symbols(left):
         return False
     writers = [
         statement for statement in statements(loop.body) if left.node in direct_writes(statement)

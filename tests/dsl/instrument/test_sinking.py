@@ -43,6 +43,9 @@ STAYS = {
     "        if k[r] > 2:\n            break",
     "changed": "for r in range(6):\n        if y[r, 0] > 0:\n            y[r] = z[r] / x[r] - 1",
     "every other": "for r in range(0, 6, 2):\n        y[r] = z[r] / x[r]",
+    "its own test": "for r in range(6):\n        for c in range(6):\n"
+    "            if k[c] > 2:\n                s += x[r, c] / z[r, c]\n"
+    "            else:\n                y[r, c] = x[r // 2, c]",
     "while": "while n > 0:\n        n -= 1\n        y[n] = z[n] / x[n]",
 }  # fmt: skip
 

@@ -85,10 +85,11 @@ def find_dependence(
 ) -> Refusal | None:
     """Return why the iterations of a loop may not run in any order, None where they may.
 
-    `privatized` are the ids of nodes with a private copy in each iteration, `unobservable` those
-    of nodes that nobody sees after an error (temporaries, results), `outer` the ranges of symbols
-    around the loop, `bounds` their bounds. Iterations may end early by a `Continue`, and may fail a
-    `Check`: which iteration fails first has to be found by whoever runs them.
+    `privatized` are the ids of nodes of which each iteration has a private copy, `unobservable`
+    those of nodes whose values nobody sees after an error (temporaries, results): a loop that may
+    fail a `Check` is refused where it writes others. `outer` are the ranges of symbols around the
+    loop, `bounds` their bounds. Iterations may end early by a `Continue`, and may fail: which one
+    fails first is for the caller to keep, see `parallel_band.has_checks`.
     """
     if bounds is not NO_BOUNDS:
         return _find_refusal(loop, privatized, unobservable, outer, bounds)

@@ -180,11 +180,17 @@ class NestPair:
     first: Nest
     second: Nest
     own: frozenset[int]
+    """The ids of the program's temporaries, which are unobservable: nobody sees their values after
+    an error."""
     outer: tuple[Range, ...]
+    """The ranges of the symbols of the loops around both."""
 
     def refusal(self, moved: Sequence[Stmt]) -> tuple[FusionRefusal | None, str]:
         """Return why they cannot, or should not, be fused, and the names involved; None where they
-        are."""
+        are.
+
+        `moved` are the statements between them that move before the first.
+        """
         first, second = self.first, self.second
         shared = any(
             number in first.found.sites and sites[0].node.rank

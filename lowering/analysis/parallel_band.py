@@ -88,7 +88,11 @@ class Facts:
         self, loop: For, privatized: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
         bounds: Bounds = NO_BOUNDS,
     ) -> bool:  # fmt: skip
-        """Whether the iterations of a loop are independent, with the nodes `privatized` private."""
+        """Whether the iterations of a loop are independent.
+
+        `privatized` are the ids of nodes of which each iteration has a private copy; all nodes are
+        taken to be unobservable, so that checks refuse nothing: see `has_checks`.
+        """
         return find_dependence(loop, privatized, self.all_nodes, outer, bounds) is None
 
     def around(self, loop: For) -> Bounds:

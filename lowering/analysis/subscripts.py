@@ -31,7 +31,8 @@ from .self_dependence import bound_over, symbols_of
 
 
 def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
-    """Return the ranges of the symbols of loops, outermost first; steps are ignored."""
+    """Return the ranges of the symbols of loops, outermost first: from the least value to the
+    greatest, whichever way a loop runs; that a step leaves values out is ignored."""
     return tuple(
         [
             Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)

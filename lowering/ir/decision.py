@@ -35,7 +35,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision, about a node or (fused, apart, looked up) about loops."""
+    """One decision: about a node, about a loop, or (`fused`, `apart`) about two loops."""
 
     outcome: Outcome
     reason: Reason
@@ -43,11 +43,12 @@ class Decision:
     detail: str = ""
     """Names and numbers that the sentence leaves open."""
     span: Span = field(default=NOWHERE, compare=False, repr=False)
-    """The statement that it is about; of two loops, the second."""
+    """The statement or loop that it is about; of two loops, the second. Where a pass leaves it out,
+    the pipeline puts the first statement that writes the node."""
     other: Span = field(default=NOWHERE, compare=False, repr=False)
-    """Of two loops, the first."""
+    """Of two loops, the first; NOWHERE otherwise."""
     variable: str = field(default="", compare=False)
-    """Of two loops, the variable of the second."""
+    """The name of the variable of the loop that it is about; of two loops, of the second."""
     scalar: Node | None = field(default=None, compare=False, repr=False)
     """The scalar that holds an element of the node."""
 

@@ -67,7 +67,11 @@ elementwise function, for which C calls a function that does all iterations."""
 
 @dataclass(frozen=True, slots=True)
 class For(Memoized):
-    """`for symbol in range(lo, hi, step)`; `kind` is how it runs, never what it means."""
+    """`for symbol in range(lo, hi, step)`; `kind` is how it runs, never what it means.
+
+    The step is any number but zero, and no pass makes all loops count up by one: where it is
+    negative, values fall from `lo` to above `hi`. Most schedules leave loops whose step is not 1.
+    """
 
     symbol: Symbol
     lo: Affine

@@ -76,7 +76,8 @@ class _Fusion:
     """Loop fusion in one program; collects the decisions."""
 
     locals_: frozenset[int]
-    """The ids of nodes that nothing outside observes."""
+    """The ids of the program's temporaries, which are unobservable: nobody sees their values after
+    an error."""
     reads: Counter[int]
     """How often each node is read in the whole program."""
     fresh: Fresh

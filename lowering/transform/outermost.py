@@ -52,6 +52,8 @@ class OutermostRewriter(ABC):
     fresh: Fresh
     target: Target
     own: frozenset[int]
+    """The ids of the program's temporaries, which are unobservable: nobody sees their values after
+    an error."""
     only: Callable[[], Mapping[int, frozenset[int]]]
     """By the `id` of each loop the nodes that only its body accesses; computed on first use."""
     known: Bounds
@@ -96,7 +98,11 @@ class OutermostRewriter(ABC):
         return tuple(out)
 
     def is_free(self, chain: tuple[For, ...], outer: tuple[For, ...]) -> bool:
-        """Whether the iterations of a chain of nested loops are independent."""
+        """Whether the iterations of each loop of a chain of nested loops are independent.
+
+        Privatizable temporaries are privatized, temporaries are unobservable; iterations may fail
+        a check, see `parallel_band.has_checks`.
+        """
         return all(
             find_dependence(
                 loop, find_privatizable(loop, self.only()[id(loop)]), self.own,

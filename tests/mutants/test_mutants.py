@@ -12,7 +12,7 @@ import pytest
 from .equivalent import Equivalent, equivalents
 from .install import function_of, install
 from .mutate import mutants
-from .targets import ROOT, TARGETS
+from .targets import KINDS, ROOT, TARGETS, TRAPS_OF
 
 TEXT = '''
 """A module."""
@@ -96,6 +96,11 @@ def test_what_is_equivalent_is_told_apart() -> None:
     assert not Equivalent("smallest", "a > 3", "why").matches(one)
     assert not Equivalent("Box.area", "", "why").matches(one)
     assert all(len(one.reason.split()) > 2 for name in TARGETS for one in equivalents(name))
+
+
+def test_traps_are_of_kinds_that_there_are() -> None:
+    assert {kind for kinds in TRAPS_OF.values() for kind in kinds} == KINDS
+    assert TRAPS_OF.keys() <= TARGETS.keys()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="each fault runs in a fork")

@@ -207,7 +207,6 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "a fact of processors, devices, C or its compilers, not a policy": (
         "lowering.analysis.parallel_band.MAX_ORDERED_AXES",
         "lowering.cpu.reductions.lane_statements.WIDEST",
-        "lowering.gpu.gemm.tensor_cores.VECTOR_COPY_BYTES",
         "lowering.gpu.gemm.tensor_tiles.ROW",
         "lowering.gpu.gemm.tensor_tiles.UNIT",
         "lowering.gpu.load_hoisting.WORD",
@@ -227,6 +226,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "lowering.ir.evaluate.MAX_STATEMENT_DEPTH",
         "lowering.ir.evaluate._MAX_EXPRESSION_DEPTH",
         "lowering.ir.evaluate._MAX_RANGES",
+        "lowering.ir.instructions.VECTOR_BYTES",
     ),
     "a bound of a type, or one that a proof needs": (
         "lowering.analysis.cost.MAX_WORK",

@@ -18,12 +18,9 @@ from math import ceil
 
 from ....base.dataclass import dataclass
 from ... import thresholds
-from ...ir.instructions import MatrixUnit
+from ...ir.instructions import VECTOR_BYTES, MatrixUnit
 from .contraction import Contraction, iteration_count
 from .shared_tiles import tile_extents
-
-VECTOR_COPY_BYTES = 16
-"""Bytes of a vector copy of one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Unit:
 
     def shared_bytes(self, high: int, broad: int, itemsize: int) -> int:
         """Return the bytes of all tile buffers, without padding between rows."""
-        return self.stages * (high + broad) * self.pieces * VECTOR_COPY_BYTES
+        return self.stages * (high + broad) * self.pieces * VECTOR_BYTES
 
     @property
     def exchanges(self) -> bool:

@@ -49,7 +49,7 @@ from ...ir.dtypes import DType
 from ...ir.expressions import Apply, Cast, Expr, Position, Read, Select
 from ...ir.fresh import Fresh
 from ...ir.indexing import Affine, Range, Symbol, const, floordiv, mod, var
-from ...ir.instructions import AwaitProducts, CopyVector, MatMul
+from ...ir.instructions import VECTOR_BYTES, AwaitProducts, CopyVector, MatMul
 from ...ir.loops import Barrier, For, If, Stmt, Store
 from ...ir.node import Node
 from ...ir.ops import OPS
@@ -60,7 +60,7 @@ from ..barriers import insert_barriers
 from ..thread_points import DeviceCode, Space
 from .contraction import Contraction, initial_value, iteration_count, match_contraction
 from .shared_tiles import wrap_in_blocks, zero_of_node
-from .tensor_cores import VECTOR_COPY_BYTES, select_unit
+from .tensor_cores import select_unit
 from .tile_side import Side
 from .vector_stores import ColumnGroups, build_result_epilogue, can_vectorize_stores
 
@@ -139,7 +139,7 @@ class _KernelBuilder:
 
     def __init__(self, gemm: Contraction, dtype: DType, shared_bytes: int, fresh: Fresh) -> None:
         self.gemm, self.fresh, self.dtype = gemm, fresh, dtype
-        self.vector = VECTOR_COPY_BYTES // dtype.itemsize
+        self.vector = VECTOR_BYTES // dtype.itemsize
         self.rows = Side(gemm.rows, fresh, "row")
         self.columns = Side(gemm.columns, fresh, "column")
         self.terms = Side(gemm.terms, fresh, "term")

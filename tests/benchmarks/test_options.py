@@ -42,7 +42,7 @@ def test_what_is_chosen() -> None:
         (["--threads", "100000"], "100000 threads"),
         (["--setting", "profile"], "`--setting profile` has no value"),
         (["--setting", "profil=strict"], "there is no setting `PLUSEQUALS_PROFIL`"),
-        (["--setting", "profile=quick"], "it takes default or strict"),
+        (["--setting", "profile=quick"], "it takes 'default' or 'strict'"),
     ],
 )
 def test_what_is_refused(

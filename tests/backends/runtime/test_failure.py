@@ -25,7 +25,7 @@ def test_it_is_told_once_and_holds_no_frames() -> None:
     assert failure.error.__traceback__ is None
 
 
-@pytest.mark.parametrize(("quiet", "reported"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("quiet", "told"), [(False, False), (True, False), (False, True)])
 def test_what_nobody_was_told_is_written(
     quiet: bool, told: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

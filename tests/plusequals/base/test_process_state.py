@@ -26,7 +26,7 @@ PAGE = module_state.ROOT / "docs" / "architecture.md"
 MEMOS = {
     "backends.cache.cache": "package_digest package_stamp",
     "backends.cc.thread_pool": "library_text library_source",
-    "backends.codegen.prelude": "pieces _substitution",
+    "backends.codegen.prelude": "prelude_definitions _substitution",
     "base.dataclass": "_init_code",
     "base.settings": "_type_hint",
     "dsl.numpy.primitives.ufuncs": "resolved",

@@ -14,13 +14,26 @@ import numpy as np
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdIndexError, Diagnostic
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children, walk
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Domain,
+    Dynamic,
+    Expr,
+    Read,
+    Reduce,
+    Select,
+    children,
+    conjuncts,
+    walk,
+)
 from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
-from ...lowering.ir.ops import OPS
+from ...lowering.ir.ops import OPS, Op
 from ..instrument import sites as s
 from ..instrument.recording import MAX_ARGUMENT_BYTES, Run
-from .points import evaluate_at_points, evaluate_test
+from .known_values import Elements, known_test
+from .points import evaluate_at_points
 from .producers import ElementKey, LastWriters, ProgramPoint
 from .recorded import RecordSequence
 from .records import Record, format_element, to_text
@@ -28,6 +41,8 @@ from .terms import Term
 
 Reads = dict[ElementKey, tuple[str, Any]]
 """The operands read: text and value of each element."""
+_ElementRead = tuple[Node, tuple[int, ...], bool]
+"""An element by node and index, and whether only a condition reads it."""
 _MAX_READS = 20_000
 """The largest number of elements of one reduction that are inspected."""
 
@@ -44,6 +59,8 @@ class Why:
     """Whether its causes are shown above, at its first occurrence."""
     note: str = ""
     """The reason why causes are incomplete, and the remedy; empty where they are complete."""
+    conditions: int = 0
+    """The number of its last causes that only decide what a reduction reads: those of a mask."""
 
     def __str__(self) -> str:
         return "\n".join(_tree_lines(self, "", ""))
@@ -56,10 +73,12 @@ class Why:
 
     @property
     def root(self) -> Cause:
-        """The end of the chain of first causes, non-finite ones first."""
+        """The end of the chain of first causes, non-finite ones first, conditions last."""
         at: Cause = self
         while not isinstance(at, Source) and at.causes:
-            at = min(at.causes, key=_is_finite)
+            conditions = at.conditions if isinstance(at, Why) else 0
+            values = at.causes[: len(at.causes) - conditions]
+            at = min(values or at.causes, key=_is_finite)
         return at
 
 
@@ -223,16 +242,18 @@ class _ChainBuilder:
             read[statement.target.node.id, record.index] = record.element, record.before
         more = self._add_operands(record, read)
         terms, omitted = self.trace.main_terms(record, self.terms)
-        note = ""
+        note, deciding = "", Reads()
         if not terms:
-            omitted, note = self._add_reductions(record, statement, read)
+            omitted, note = self._add_reductions(record, statement, read, deciding)
+            deciding = {cell: item for cell, item in deciding.items() if cell not in read}
         causes: list[Cause] = [
             self._cause(record, cell, *item, depth) for cell, item in read.items()
         ]
         terms.sort(key=lambda term: _sort_key(term.value))
         causes += (self._term_part(record, term, depth) for term in terms[: self.terms])
+        causes += (self._cause(record, cell, *item, depth) for cell, item in deciding.items())
         more += omitted + max(len(terms) - self.terms, 0)
-        return Why(record, tuple(causes), more, note=note)
+        return Why(record, tuple(causes), more, note=note, conditions=len(deciding))
 
     def _add_operands(self, record: Record, read: Reads) -> int:
         """Add the operands of a record, and of other points of its row that accumulate into the
@@ -262,30 +283,35 @@ class _ChainBuilder:
             causes = [cause for cause in causes if isinstance(cause, Why)]
         return Part(term, tuple(causes))
 
-    def _add_reductions(self, record: Record, statement: Assign, read: Reads) -> tuple[int, str]:
-        """Add the operands of reductions, non-finite ones first, then by magnitude; return the
-        number of omitted ones, and the note on missing values."""
-        omitted, count, unsaved = 0, 0, dict[str, None]()
+    def _add_reductions(
+        self, record: Record, statement: Assign, read: Reads, deciding: Reads
+    ) -> tuple[int, str]:
+        """Add the operands of reductions, non-finite ones first, then by magnitude, and the
+        elements of conditions, `deciding`; return the number of omitted ones, and the note on
+        missing values."""
+        count, omitted, unsaved = 0, set[ElementKey](), dict[str, None]()
+        symbols = _symbol_values(record, self.producers.of)
         for domain, value in _record_reductions(record, statement):
-            cells = list(_reduction_reads(domain, value, _symbol_values(record, self.producers.of)))
-            terms = [
-                (node, at, read_value)
-                for (node, at), read_value in zip(
-                    cells, self._lookup_values(cells, record.row), strict=True
-                )
-            ]
-            count += len(terms)
-            for node in {
-                node.id: node for node, _, read_value in terms if read_value is None
-            }.values():
-                if self.producers.is_given(node):
+            cells = _reduction_reads(domain, value, symbols, {})
+            values = self._lookup_values([cell[:2] for cell in cells], record.row)
+            count += len(cells)
+            for (node, _, _), read_value in zip(cells, values, strict=True):
+                if read_value is None and self.producers.is_given(node):
                     unsaved[s.array_name(node, statement.names)] = None
-            terms.sort(key=lambda term: _sort_key(term[2]))
-            for node, at, read_value in terms[: self.terms]:
+            known = {
+                (node.id, at): read_value
+                for (node, at, _), read_value in zip(cells, values, strict=True)
+            }
+            if _has_condition(domain, value):
+                cells = _reduction_reads(domain, value, symbols, known)
+            cells.sort(key=lambda cell: (cell[2], *_sort_key(known[cell[0].id, cell[1]])))
+            for node, at, decides in cells[: self.terms]:
                 text = format_element(s.array_name(node, statement.names), at)
-                read.setdefault((node.id, at), (text, read_value))
-            omitted += max(len(terms) - self.terms, 0)
-        return omitted, _missing_note(tuple(unsaved), count)
+                added = deciding if decides else read
+                added.setdefault((node.id, at), (text, known[node.id, at]))
+            omitted |= {(node.id, at) for node, at, _ in cells[self.terms :]}
+        omitted -= read.keys() | deciding.keys()
+        return len(omitted), _missing_note(tuple(unsaved), count)
 
     def _lookup_values(self, cells: Sequence[tuple[Node, tuple[int, ...]]], row: int) -> list[Any]:
         """Return the values of elements before a row, with one lookup per array."""
@@ -350,21 +376,26 @@ def _record_reductions(record: Record, statement: Assign) -> Iterator[tuple[Doma
 
 
 def _reduction_reads(
-    domain: Domain, value: Expr, symbols: dict[Symbol, int]
-) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Yield the elements that a reduction reads, each once, except at indirect subscripts."""
-    seen: set[ElementKey] = set()
+    domain: Domain, value: Expr, symbols: dict[Symbol, int], known: Elements
+) -> list[_ElementRead]:
+    """Return the elements that a reduction reads, each once, except at indirect subscripts.
+
+    Conditions are evaluated with the values of `known` elements; where these are given, no others
+    are returned. Where a condition is unknown, both sides count as read.
+    """
+    decides_only: dict[ElementKey, tuple[Node, bool]] = {}
     reduce = Reduce(OPS["add"], domain, value, value.dtype)
-    elements = _vectorized_reads(domain, value, symbols) or _scalar_reads(reduce, symbols)
-    for node, at in itertools.islice(elements, _MAX_READS):
-        if (node.id, at) not in seen:
-            seen.add((node.id, at))
-            yield node, at
+    elements = _vectorized_reads(domain, value, symbols) or _scalar_reads(reduce, symbols, known)
+    for node, at, decides in itertools.islice(elements, _MAX_READS):
+        key = node.id, at
+        if not known or key in known:
+            decides_only[key] = node, decides and decides_only.get(key, (node, True))[1]
+    return [(node, at, decides) for (_, at), (node, decides) in decides_only.items()]
 
 
 def _vectorized_reads(
     domain: Domain, value: Expr, symbols: Mapping[Symbol, int]
-) -> Iterator[tuple[Node, tuple[int, ...]]] | None:
+) -> Iterator[_ElementRead] | None:
     """Return the same elements as `_scalar_reads`, vectorized over points; None where reads are
     conditional or subscripts are not affine."""
     parts = walk(value)
@@ -387,7 +418,7 @@ def _vectorized_reads(
     }
     at = {**symbols, **axis_values}
     return (
-        (read.node, place)
+        (read.node, place, False)
         for point in zip(
             *(_read_positions(read, at, math.prod(sizes)) for read in reads), strict=True
         )
@@ -416,9 +447,9 @@ def _read_positions(
 
 
 def _scalar_reads(
-    expr: Expr, symbols: Mapping[Symbol, int]
-) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Yield the elements that an expression reads at a point, where tests of indices admit it."""
+    expr: Expr, symbols: Mapping[Symbol, int], known: Elements
+) -> Iterator[_ElementRead]:
+    """Yield the elements that an expression reads at a point, where its conditions admit it."""
     match expr:
         case Read(node, index):
             if not any(isinstance(subscript, Dynamic) for subscript in index):
@@ -429,26 +460,52 @@ def _scalar_reads(
                 )
                 sizes = [evaluate(extent, symbols) for extent in node.shape]
                 if all(0 <= n < size for n, size in zip(at, sizes, strict=True)):
-                    yield node, at
+                    yield node, at, False
         case Reduce(_, domain, value):
             for point in _iterate_points(domain.ranges, symbols):
-                if domain.where is None or _holds(domain.where, point) is not False:
-                    yield from _scalar_reads(value, point)
+                yield from _condition_reads(domain.where, point, known)
+                if domain.where is None or known_test(domain.where, point, known) is not False:
+                    yield from _scalar_reads(value, point, known)
         case Select(test, yes, no):
-            holds = _holds(test, symbols)
+            yield from _condition_reads(test, symbols, known)
+            holds = known_test(test, symbols, known)
             if holds is not False:
-                yield from _scalar_reads(yes, symbols)
+                yield from _scalar_reads(yes, symbols, known)
             if holds is not True:
-                yield from _scalar_reads(no, symbols)
+                yield from _scalar_reads(no, symbols, known)
         case _:
             for child in children(expr):
-                yield from _scalar_reads(child, symbols)
+                yield from _scalar_reads(child, symbols, known)
 
 
-def _holds(test: Expr, symbols: Mapping[Symbol, int]) -> bool | None:
-    """Return whether a test of indices holds, None for a test of data."""
-    result = evaluate_test(test, symbols)
-    return None if result is None else bool(result)
+def _condition_reads(
+    test: Expr | None, symbols: Mapping[Symbol, int], known: Elements
+) -> Iterator[_ElementRead]:
+    """Yield the elements that decide a condition: up to the first conjunct that fails."""
+    for conjunct in _mask_conjuncts(test):
+        for node, at, _ in _scalar_reads(conjunct, symbols, known):
+            yield node, at, True
+        if known_test(conjunct, symbols, known) is False:
+            return
+
+
+def _mask_conjuncts(test: Expr | None) -> Iterator[Expr]:
+    """Yield the conjuncts of a condition, also those of a mask, `(lab == 1) & (x > 0)`."""
+    for part in conjuncts(test):
+        match part:
+            case Apply(Op(name="bitand"), (left, right), DType(kind="b")):
+                yield from _mask_conjuncts(left)
+                yield from _mask_conjuncts(right)
+            case _:
+                yield part
+
+
+def _has_condition(domain: Domain, value: Expr) -> bool:
+    """Whether not all elements are read at all points."""
+    parts = walk(value)
+    tests = (part.domain.where for part in parts if isinstance(part, Reduce))
+    is_selected = any(isinstance(part, Select) for part in parts)
+    return is_selected or any(test is not None for test in (domain.where, *tests))
 
 
 def _iterate_points(

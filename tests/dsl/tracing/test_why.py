@@ -193,3 +193,50 @@ def test_an_array_is_sorted_once_for_all_terms_of_a_chain() -> None:
     with mock.patch.object(producers, "_SortedGroup", wraps=producers._SortedGroup) as written:
         text = str(trace.why("result"))
     assert "... 36 more" in text and written.call_count == 3
+
+
+MASKED = """def f(x, lab):
+    y = np.zeros(6)
+    y[0] = x[lab == 1].mean()
+    y[1] = np.where(lab == 1, x, 0.0).sum()
+    y[2] = sum(np.where(lab[i] == 1, x[i], 0.0))
+    y[3] = np.max(x[lab == 1])
+    y[4] = x[(lab == 1) & (x > 0)].sum()
+    keep = lab == 1
+    y[5] = x[keep].sum()
+    return y
+"""
+
+
+def test_what_a_mask_excludes_is_no_cause(backend: str) -> None:
+    f = pe.cd_from_source(MASKED, {"np": np}, backend=backend)
+    with pe.trace() as trace:
+        f(np.array([1.0, 2.0, np.nan]), np.array([1, 1, 0]))
+    for element in range(6):
+        made = trace.why("y", element, terms=9)
+        text = str(made)
+        assert "x[2]" not in text and "more" not in text
+        assert "x[0] = 1.0" in text and "x[1] = 2.0" in text
+        assert all(f"lab[{n}] = {value}" in text for n, value in enumerate((1, 1, 0)))
+        assert isinstance(made.root, Source) and made.root.text == "x[1]"
+
+
+def test_an_element_that_only_decides_is_the_last_cause() -> None:
+    f = pe.cd_from_source("def f(x):\n    return x[x > 0].sum()\n")
+    with pe.trace() as trace:
+        f(np.array([1.0, np.nan, 3.0]))
+    made = trace.why("result")
+    assert [str(cause) for cause in made.causes] == ["x[2] = 3.0", "x[0] = 1.0", "x[1] = nan"]
+    assert isinstance(made.root, Source) and made.root.text == "x[2]"
+    with pe.trace() as trace:
+        f(np.array([-1.0]))
+    assert isinstance(made := trace.why("result").root, Source) and made.text == "x[0]"
+
+
+def test_of_a_mask_without_a_copy_both_sides_are_causes() -> None:
+    f = pe.cd_from_source("def f(x, lab):\n    return x[lab == 1].sum()\n")
+    x, lab = np.array([1, 2, np.nan], np.float32), np.array([1, 1, 0])
+    with mock.patch.object(recording, "MAX_ARGUMENT_BYTES", 12), pe.trace() as trace:
+        f(x, lab)
+    text = str(trace.why("result", terms=9))
+    assert "x[2] = nan" in text and "no copy was kept of `lab`" in text

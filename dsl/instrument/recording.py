@@ -124,6 +124,9 @@ class Run:
     """The arguments as they were before, by node; those that are too large are left out."""
     error: str = ""
     """What the run raised, empty for nothing."""
+    lacking: frozenset[int] = frozenset()
+    """The arguments, by node, that are small enough to be copied, but for which no memory was
+    left."""
 
     def __repr__(self) -> str:
         failed = f", raised {self.error.splitlines()[0]}" if self.error else ""
@@ -212,7 +215,10 @@ class Recorder(ReentrantLock):
                 instrumented.layout, sizes, self.wanted.printed, self.wanted.first_nan
             )
             most = self._reserve(instrumented, asked)
-            capacity, recording = min(most, _device_bytes(title[1], asked)), instrumented
+            # of unbounded records the buffers take all that they get: copies come first
+            copies = _copied_bytes(arrays, most // 2) if asked is None else 0
+            capacity = min(most - copies, _device_bytes(title[1], asked))
+            recording = instrumented
             buffers = _allocate_buffers(
                 instrumented.layout, self._left(place) if most else 0, asked, capacity
             )
@@ -448,17 +454,35 @@ def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[t
                 yield extent.symbol, size
 
 
-def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) -> dict[int, Array]:
-    """Return copies of the arguments, by node, that are small enough and that there is memory
-    for."""
+def _given(
+    parameters: Sequence[Parameter], arrays: Sequence[Any], left: int
+) -> tuple[dict[int, Array], frozenset[int]]:
+    """Return copies of the arguments, by node, that are small enough and that there is memory for,
+    and the nodes of those that are small enough without memory for them."""
     given: dict[int, Array] = {}
+    small: set[int] = set()
     for parameter, array in zip(parameters, arrays, strict=False):
-        size = array.reach if isinstance(array, PlacedArray) else array.nbytes
+        size = _copied_size(array)
+        small |= {parameter.node.id} if size <= MAX_ARGUMENT_BYTES else set()
         if size <= min(MAX_ARGUMENT_BYTES, left):
             with suppress(MemoryError):
                 given[parameter.node.id] = copy_to_host(array)
                 left -= size
-    return given
+    return given, frozenset(small - given.keys())
+
+
+def _copied_size(array: Any) -> int:
+    """Return how many bytes the copy of an argument takes."""
+    return int(array.reach if isinstance(array, PlacedArray) else array.nbytes)
+
+
+def _copied_bytes(arrays: Sequence[Any], most: int) -> int:
+    """Return how many bytes the copies of the arguments take that are kept within `most`."""
+    total = 0
+    for size in map(_copied_size, arrays):
+        if size <= min(MAX_ARGUMENT_BYTES, most - total):
+            total += size
+    return total
 
 
 def _copy_array(array: Array, code: Code) -> Array:
@@ -519,7 +543,7 @@ def _taken(
     recording: Recording,
     buffers: tuple[Array, ...],
     sizes: Mapping[Symbol, int],
-    given: Mapping[int, Array],
+    copies: tuple[Mapping[int, Array], frozenset[int]],
     error: str,
     byte_counts: tuple[int, int],
 ) -> Run:
@@ -537,8 +561,9 @@ def _taken(
         *byte_counts,
         sizes,
         bool(full),
-        given,
+        copies[0],
         error,
+        copies[1],
     )
     return _without_last_terms(run) if full else run
 

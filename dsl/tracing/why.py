@@ -289,7 +289,7 @@ class _ChainBuilder:
         """Add the operands of reductions, non-finite ones first, then by magnitude, and the
         elements of conditions, `deciding`; return the number of omitted ones, and the note on
         missing values."""
-        count, omitted, unsaved = 0, set[ElementKey](), dict[str, None]()
+        count, omitted, unsaved = 0, set[ElementKey](), dict[str, bool]()
         symbols = _symbol_values(record, self.producers.of)
         for domain, value in _record_reductions(record, statement):
             cells = _reduction_reads(domain, value, symbols, {})
@@ -297,7 +297,8 @@ class _ChainBuilder:
             count += len(cells)
             for (node, _, _), read_value in zip(cells, values, strict=True):
                 if read_value is None and self.producers.is_given(node):
-                    unsaved[s.array_name(node, statement.names)] = None
+                    name = s.array_name(node, statement.names)
+                    unsaved[name] = node.id not in self.producers.of.lacking
             known = {
                 (node.id, at): read_value
                 for (node, at, _), read_value in zip(cells, values, strict=True)
@@ -311,7 +312,7 @@ class _ChainBuilder:
                 added.setdefault((node.id, at), (text, known[node.id, at]))
             omitted |= {(node.id, at) for node, at, _ in cells[self.terms :]}
         omitted -= read.keys() | deciding.keys()
-        return len(omitted), _missing_note(tuple(unsaved), count)
+        return len(omitted), _missing_note(unsaved, count)
 
     def _lookup_values(self, cells: Sequence[tuple[Node, tuple[int, ...]]], row: int) -> list[Any]:
         """Return the values of elements before a row, with one lookup per array."""
@@ -337,14 +338,21 @@ class _ChainBuilder:
         return Why(producer, (), 0)
 
 
-def _missing_note(unsaved: tuple[str, ...], count: int) -> str:
-    """Return the note on values that are unknown, with the remedy; empty if there are none."""
-    reason = ""
-    if unsaved:
-        names = ", ".join(f"`{name}`" for name in unsaved)
-        reason = f"no copy was kept of {names}, more than {MAX_ARGUMENT_BYTES >> 20} MiB"
-    elif count >= _MAX_READS:
-        reason = f"these are of the first {_MAX_READS:,} elements"
+def _missing_note(unsaved: Mapping[str, bool], count: int) -> str:
+    """Return the note on values that are unknown, with the remedy; empty if there are none.
+
+    `unsaved` are the arrays of which no copy was kept, and whether they are too large for that.
+    """
+    large = ", ".join(f"`{name}`" for name, is_large in unsaved.items() if is_large)
+    others = ", ".join(f"`{name}`" for name, is_large in unsaved.items() if not is_large)
+    reasons = []
+    if large:
+        reasons.append(f"no copy was kept of {large}, more than {MAX_ARGUMENT_BYTES >> 20} MiB")
+    if others:
+        reasons.append(f"no copy was kept of {others}, for which no memory was left")
+    if not unsaved and count >= _MAX_READS:
+        reasons.append(f"these are of the first {_MAX_READS:,} elements")
+    reason = "; ".join(reasons)
     return f"{reason}: `pe.trace(terms=True)` records each term" if reason else ""
 
 

@@ -133,6 +133,22 @@ def test_an_argument_that_was_too_large_to_be_kept() -> None:
     assert "... 47 more" in text and "no copy" not in text
 
 
+def test_arguments_are_kept_where_the_length_of_a_loop_is_an_argument(backend: str) -> None:
+    text = "def f(y, x, n):\n    for t in range(n):\n        y[0] = x.sum()\n"
+    f = pe.cd_from_source(text, backend=backend)
+    for memory in (None, 1 << 20):
+        with pe.trace(memory=memory) as trace:
+            f(np.zeros(1), np.array([1.0, 3.0]), 2)
+        assert [str(x) for x in trace.why("y", 0).causes] == ["x[1] = 3.0", "x[0] = 1.0"]
+
+
+def test_an_argument_for_which_no_memory_was_left() -> None:
+    f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n")
+    with pe.trace(memory=1000) as trace:
+        f(np.zeros(1), np.ones(200))
+    assert "(no copy was kept of `x`, for which no memory was left: `" in str(trace.why("y", 0))
+
+
 def test_a_sum_of_more_terms_than_are_looked_at() -> None:
     f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n")
     with pe.trace() as trace, mock.patch.object(why, "_MAX_READS", 10):

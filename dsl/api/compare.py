@@ -19,6 +19,7 @@ from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...base import settings
 from ...base.dataclass import dataclass
+from ...base.diagnostic import CdTypeError, Diagnostic
 from ..tracing.bisect import Bisection, find_first_change
 from ..tracing.differences import Difference, find_difference
 from ..tracing.taking import trace
@@ -47,6 +48,8 @@ class Comparison:
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
+        if not any(trace.runs for trace in self.traces):
+            return "no @cd function was called: there was nothing to compare"
         count, names = min(map(len, self.traces)), " and ".join(self.backends)
         if dropped := max(trace.dropped for trace in self.traces):
             return f"{names} agree in {count} assignments; up to {dropped} more were dropped"
@@ -75,9 +78,14 @@ def compare(
     always with `rtol=0`, they must be bit-identical. In both cases the calls have the profile
     `strict`, in which backends agree except for these functions. With a tolerance numbers may
     differ by `atol + rtol * abs(b)`, as in `np.allclose`, and the calls have the current profile.
-    Integers and booleans must always be equal. `wanted` are filters of `trace`. Raises what the
-    calls raise.
+    Integers and booleans must always be equal. `wanted` are filters of `trace`. Raises CdTypeError
+    CD0875 for arguments or backends that are not in a tuple or list, and what the calls raise.
     """
+    _require_items("args", args, "(x,)")
+    if "backend" in wanted:
+        wanted_backend = wanted["backend"]
+        raise _argument_error("backend", wanted_backend, f"backends={('numpy', wanted_backend)}")
+    _require_items("backends", backends, "backends=('numpy', 'cc')")
     if isinstance(function, BoundFunction | MethodType):  # the object is an argument, too
         owner: object = function.__self__
         function, args = function.__func__, (owner, *args)
@@ -97,6 +105,18 @@ def compare(
             traces[0], compared, rtol, atol, by_table
         )
     return Comparison(tuple(backends), tuple(traces), tuple(results), first_difference)
+
+
+def _require_items(name: str, given: object, instead: str) -> None:
+    """Raise CdTypeError CD0875 for a single item in place of a tuple or list of items."""
+    if not isinstance(given, tuple | list):
+        raise _argument_error(name, given, instead)
+
+
+def _argument_error(name: str, given: object, instead: str) -> CdTypeError:
+    text = repr(given) if isinstance(given, str) else f"of type `{type(given).__name__}`"
+    message = f"`{name}` of a comparison cannot be {text}"
+    return CdTypeError(Diagnostic("CD0875", message, helps=(f"write `{instead}`",)))
 
 
 def _deepcopy_memo(args: Sequence[Any], backend: str) -> dict[int, Any]:
@@ -155,8 +175,11 @@ def bisect(
 
     A stage is `lower`, a pass by its name, or `compile`. The arguments are not modified. Without
     tolerances results must be bit-identical, and the call has the profile `strict`: others allow
-    reassociation of sums. Raises what compiling the call raises.
+    reassociation of sums. Raises
+    CdTypeError CD0875 for arguments that are not in a tuple or list, and what compiling the call
+    raises.
     """
+    _require_items("args", args, "(x,)")
     with settings.override(**_profile(rtol, atol)):
         return find_first_change(*function.matched(*args), rtol, atol)
 

@@ -219,6 +219,23 @@ def test_backends_that_agree_say_so() -> None:
     assert len(found.results) == 2 and len(found.traces) == 2
 
 
+def test_a_comparison_without_a_call_says_so() -> None:
+    found = pe.compare(lambda x: x.sum(), (np.ones(3),))
+    assert str(found) == "no @cd function was called: there was nothing to compare"
+
+
+def test_arguments_and_backends_stand_in_tuples() -> None:
+    f = pe.cd_from_source("def f(x):\n    return x.sum()\n")
+    x = np.ones(3)
+    for call in (pe.compare, pe.bisect):
+        with pytest.raises(TypeError, match=r"CD0875(.|\n)*type `ndarray`(.|\n)*`\(x,\)`"):
+            call(f, x)
+    for wrong in ({"backend": "cuda"}, {"backends": "cuda"}):
+        with pytest.raises(TypeError, match=r"CD0875(.|\n)*'cuda'(.|\n)*`backends=\('numpy', '"):
+            pe.compare(f, (x,), **wrong)
+    assert pe.compare(f, [x], backends=["numpy", "cc"])
+
+
 def test_tensors_are_as_they_were() -> None:
     p = pe.tensor("p", 3, dtype="float64", init=2.0)
     f = pe.cd_from_source("def f(ps):\n    ps[0][i] *= 3\n    ps[0].grad[i] = 1\n")

@@ -47,7 +47,8 @@ def test_the_ladder_tells_more_with_each_step(capsys: pytest.CaptureFixture[str]
     told = [_told(level, capsys) for level in range(6)]
     assert told[:2] == ["", "plusequals: a line\n"]
     assert re.match(r"plusequals: scale: lower: \d+\.\d ms, \d+ statements\n", told[2])
-    assert re.search(r"plusequals: scale: eliminate_dead_code: \d+\.\d ms, \d+ -> \d+ statements\n", told[2])
+    step = r"plusequals: scale: eliminate_dead_code: \d+\.\d ms, \d+ -> \d+ statements\n"
+    assert re.search(step, told[2])
     assert " is a parameter: the caller provides it" in told[3]
     assert " is a parameter: " not in told[2]
     assert "program scale(" in told[4] and "#include" in told[4]

@@ -8,7 +8,7 @@
 
 Messages report the point of the statement and the operand values; tests and subscripts are checked
 too. Terms of a sum and contributions of several points to one element are checked one by one, the
-accumulated sum is not.
+accumulated sum is not. Of library calls the divisions are checked, and the results, for NaNs.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.text import Scope, expr_text
-from ..values.types import TRUE, cast, negate
+from ..values.types import TRUE, negate
+from .call_results import ResultChecks, is_nan
 from .index_overflow import index_overflow_tests, symbol_bounds, user_symbols
 from .integer_overflow import FALSE, disjunction, float_cast_tests, guarded_operands, overflow_tests
+from .library_calls import is_library_text
 
 _MAX_VALUES = 6
 """The largest number of values in a message."""
@@ -138,6 +140,10 @@ def add_checks(
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
+            case Assign(call=Span() as call) if is_library_text(statement):
+                yield from _library_checks(statement, call)
+            case _ if is_library_text(statement):
+                pass
             case Assign(span=span) if span is not NOWHERE:  # recording assignments have none
                 yield from _assignment_checks(statement, context)
             case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
@@ -157,18 +163,22 @@ def add_checks(
                 statement = replace(statement, prelude=(*prelude, *checks))
         yield statement
 
-    return replace(procedure, body=map_statements(procedure.body, with_checks))
+    body = map_statements(procedure.body, with_checks)
+    results = ResultChecks(procedure, _result_check)
+    body = results.add_to(body)
+    return replace(procedure, body=body, locals=(*procedure.locals, *results.locals))
+
+
+def _result_check(test: Expr, domain: Domain, call: Span) -> Check:
+    """Return the check that a library call has made no NaN."""
+    message = f"{_NAN.message}, in the result of this call"
+    return Check(test, Fault(_NAN.code, _NAN.kind, message, (_NAN.help,)), (), domain, call)
 
 
 def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Check]:
     """Yield the checks of one assignment, over its iteration domain."""
-    value, ranges = statement.value, (*statement.free.ranges, *statement.reduced.ranges)
-    domain = Domain(ranges, statement.free.where)
-    if statement.reduced.where is not None and statement.free.where is not None:
-        both = (statement.free.where, statement.reduced.where)
-        domain = replace(domain, where=Apply(OPS["and"], both, dtypes.bool_))
-    elif statement.reduced.where is not None:
-        domain = replace(domain, where=statement.reduced.where)
+    domain, value = _iteration_domain(statement), _assigned_value(statement)
+    ranges = domain.ranges
     target, span = statement.target, statement.span
     for at, r in enumerate(ranges):
         yield from _index_checks((r.lo, r.hi), Domain(ranges[:at]), span, context)
@@ -178,15 +188,39 @@ def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Ch
     for index in target.index:
         value_of = index.value if isinstance(index, Dynamic) else Position(index)
         yield from _operation_checks(value_of, statement.free, span, context)
-    previous = Read(target.node, target.index)
-    overwrites = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
-    dtype = value.dtype
-    if not overwrites and statement.op is not None and previous.dtype is dtype is dtype.compute:
-        value = Apply(statement.op, (previous, value), value.dtype)
     yield from _operation_checks(value, domain, span, context)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
         test = disjunction(negate(is_nan(value)), _operand_is_nan(value))
         yield _build_check(_NAN, test, list(_unconditional_reads(value)), domain, span, context)
+
+
+def _iteration_domain(statement: Assign) -> Domain:
+    """Return the domain of all iterations of an assignment, of its reduction, too."""
+    free, reduced = statement.free, statement.reduced
+    domain = Domain((*free.ranges, *reduced.ranges), free.where)
+    if reduced.where is not None and free.where is not None:
+        both = (free.where, reduced.where)
+        domain = replace(domain, where=Apply(OPS["and"], both, dtypes.bool_))
+    elif reduced.where is not None:
+        domain = replace(domain, where=reduced.where)
+    return domain
+
+
+def _assigned_value(statement: Assign) -> Expr:
+    """Return the value of an assignment, combined with the previous one where that is used."""
+    value, target, op = statement.value, statement.target, statement.op
+    previous, dtype = Read(target.node, target.index), value.dtype
+    overwrites = op is None or statement.initialize or bool(statement.reduced.ranges)
+    if not overwrites and op is not None and previous.dtype is dtype is dtype.compute:
+        return Apply(op, (previous, value), dtype)
+    return value
+
+
+def _library_checks(statement: Assign, call: Span) -> Iterator[Check]:
+    """Yield the checks of divisions in a statement of library text, located at the user's call."""
+    for rule, test, _ in _division_tests(_assigned_value(statement)):
+        fault = Fault(rule.code, rule.kind, f"{rule.message}, inside this call", (rule.help,))
+        yield Check(test, fault, (), _iteration_domain(statement), call)
 
 
 def _operation_checks(
@@ -298,11 +332,6 @@ def _is_number(expr: Expr) -> bool:
         isinstance(part, Read) or isinstance(part, Position) and part.index.terms
         for part in walk(expr)
     )
-
-
-def is_nan(expr: Expr) -> Expr:
-    """Return the test whether a float or complex value is NaN."""
-    return Apply(OPS["isnan"], (cast(expr, expr.dtype.compute),), dtypes.bool_)
 
 
 def _operand_is_nan(expr: Expr) -> Expr:

@@ -68,7 +68,7 @@ def classify_nodes(procedure: Procedure) -> NodeClasses:
                 node.id
                 for node in (*direct_effects(statement).reads, *direct_effects(statement).writes)
             )
-        elif not _is_inner(statement):
+        elif not is_library_text(statement):
             seen.update(node.id for node in direct_effects(statement).reads)
         if isinstance(statement, Assign) and statement.call is None:
             seen.update(node.id for node, _ in statement.names)
@@ -76,7 +76,7 @@ def classify_nodes(procedure: Procedure) -> NodeClasses:
     return NodeClasses(frozenset(seen), frozenset(inner), created, procedure.taken)
 
 
-def _is_inner(statement: Statement) -> bool:
+def is_library_text(statement: Statement) -> bool:
     """Whether a statement comes from library text."""
     span: Span | None = getattr(statement, "span", None)
     return span is not None and span.source.name == LIBRARY
@@ -108,7 +108,7 @@ def _call_of(statement: Statement) -> Span | None:
     if (
         isinstance(statement, For | While | Branch | Block)
         and statement.span != call
-        and not _is_inner(statement)
+        and not is_library_text(statement)
     ):
         return None  # a loop, branch or comment that encloses the call
     return call
@@ -153,10 +153,10 @@ def call_writes(
     operands = tuple(
         (domain, Read(node, index, call))
         for node in filter(is_visible, reads)
-        for domain, index in (_footprint(node, reads[node], bound, symbol),)
+        for domain, index in (footprint(node, reads[node], bound, symbol),)
     )
     for node in filter(is_visible, writes):
-        domain, index = _footprint(node, writes[node], bound, symbol)
+        domain, index = footprint(node, writes[node], bound, symbol)
         names = next(statement.names for statement in assignments if statement.target.node == node)
         zero = Const(0, dtypes.int64)
         whole_assignment = Assign(
@@ -165,7 +165,7 @@ def call_writes(
         yield CallWrite(whole_assignment, operands, (node.id, call) not in nodes.created)
 
 
-def _footprint(
+def footprint(
     node: Node, places: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: SymbolFactory
 ) -> tuple[Domain, tuple[Affine, ...]]:
     """Return the domain and index of all elements of an array; an axis where a single

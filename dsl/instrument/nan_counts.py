@@ -53,7 +53,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import binds, direct_writes, statements
-from .checked import is_nan
+from .call_results import is_nan
 from .library_calls import NodeClasses, call_writes, classify_nodes, group_by_call
 from .sinking import Left, out_of_branch, out_of_loop, passes_on, permuted
 

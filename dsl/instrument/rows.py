@@ -49,7 +49,7 @@ from ...lowering.ir.ops import OPS
 from ..values.range_analysis import extreme
 from . import sites as s
 from .buffers import Buffers, compare, conjunction, to_integer
-from .checked import is_nan
+from .call_results import is_nan
 from .columns import Cell, Columns
 from .sites import Axis, Site, TraceFilter
 from .where import FilteredDomain

@@ -14,7 +14,10 @@ from .builder import Context
 
 @contextmanager
 def standing_in(ctx: Context, call: Span) -> Iterator[None]:
-    """Context manager: assignments emitted inside get `call`, the library call they implement."""
+    """Context manager: assignments emitted inside get `call`, the library call they implement.
+
+    Library functions call each other: the outermost call, which is the user's, remains.
+    """
     begin = len(ctx.out)
     yield
     body = tuple(ctx.out[begin:])
@@ -22,6 +25,6 @@ def standing_in(ctx: Context, call: Span) -> Iterator[None]:
 
 
 def _attribute_to(statement: Statement, call: Span) -> Statement:
-    if isinstance(statement, Assign) and statement.call is None:
+    if isinstance(statement, Assign):
         return replace(statement, call=call)
     return statement

@@ -1,0 +1,123 @@
+"""Checks for new NaNs in the results of library calls.
+
+    x = np.linalg.solve(a, b)    becomes    nans = the number of NaNs in a and b
+                                            the statements of the library
+                                            check: nans or no element of x is NaN
+
+The statements between are not checked for NaNs or overflow: library text reinterprets bits, wraps
+around and discards NaNs on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access, Alloc, Assign, Check, Procedure, Statement
+from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Index, Read
+from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
+from ...lowering.ir.rewrite import map_bodies
+from ...lowering.ir.walk import binds, direct_effects, statements
+from ..values.types import cast, negate
+from .library_calls import classify_nodes, footprint, group_by_call, is_library_text
+
+CheckFactory = Callable[[Expr, Domain, Span], Check]
+"""A function that returns the check of a test at each point of a domain, for a call."""
+
+
+def is_nan(expr: Expr) -> Expr:
+    """Return the test whether a float or complex value is NaN."""
+    return Apply(OPS["isnan"], (cast(expr, expr.dtype.compute),), dtypes.bool_)
+
+
+class ResultChecks:
+    """The traversal that adds the checks, and the counts that it adds to the local variables."""
+
+    def __init__(self, procedure: Procedure, new_check: CheckFactory) -> None:
+        nodes = (*(p.node for p in procedure.parameters), *procedure.locals, *procedure.results)
+        sizes = [x for node in nodes for extent in node.shape for x in extent.symbols()]
+        bound = [x for item in statements(procedure.body) for x in binds(item)]
+        self.serial = max((x.serial for x in (*sizes, *bound)), default=0)
+        self.last_id = max((node.id for node in nodes), default=0)
+        self.seen = classify_nodes(procedure).seen
+        self.new_check = new_check
+        self.locals: list[Node] = []
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def add_to(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Return a block with the checks added."""
+        out: list[Statement] = []
+        for call, group in group_by_call(body):
+            if call is None:
+                (statement,) = group
+                out.append(map_bodies(statement, self.add_to))
+            elif any(map(is_library_text, statements(group))):
+                out += self.around_call(call, group)
+            else:
+                out += group
+        return tuple(out)
+
+    def around_call(self, call: Span, group: tuple[Statement, ...]) -> Iterator[Statement]:
+        """Yield the statements of a call with the check of its results around them."""
+        floats = _float_accesses(group)
+        results = [node for node in floats.written if node.id in self.seen]
+        if not results:
+            yield from group
+            return
+        counts: list[Expr] = []
+        for node, places in floats.places.items():
+            domain, index = footprint(node, places, floats.bound, self.symbol)
+            given = Cast(is_nan(Read(node, index)), dtypes.int64)
+            total = Node(self.last_id + 1 + len(self.locals), "nans", (), dtypes.int64)
+            self.locals.append(total)
+            counts.append(Read(total, ()))
+            op = OPS["add"] if domain.ranges else None
+            yield Assign(Access(total, ()), op, op is not None, given, Domain(), domain)
+        yield from group
+        for node in results:
+            domain, index = footprint(node, floats.places[node], floats.bound, self.symbol)
+            test = negate(is_nan(Read(node, index)))
+            for count in counts:
+                any_given = Apply(OPS["ne"], (count, Const(0, dtypes.int64)), dtypes.bool_)
+                test = Apply(OPS["or"], (any_given, test), dtypes.bool_)
+            yield self.new_check(test, domain, call)
+
+
+@dataclass(frozen=True, slots=True)
+class _FloatAccesses:
+    """The float arrays that exist around a call, and where its statements access them."""
+
+    places: dict[Node, list[tuple[Index, ...]]]
+    written: tuple[Node, ...]
+    bound: frozenset[Symbol]
+
+
+def _float_accesses(group: tuple[Statement, ...]) -> _FloatAccesses:
+    inlined = statements(group)
+    bound = frozenset(x for item in inlined for x in binds(item))
+    allocated = {statement.node for statement in inlined if isinstance(statement, Alloc)}
+    places: dict[Node, list[tuple[Index, ...]]] = {}
+    written: dict[Node, None] = {}
+    for statement in inlined:
+        accesses: list[Access | Read] = [*direct_effects(statement).found]
+        if isinstance(statement, Assign):
+            accesses.append(statement.target)
+            written[statement.target.node] = None
+        for access in accesses:
+            places.setdefault(access.node, []).append(access.index)
+    kept = {
+        node: indices
+        for node, indices in places.items()
+        if node.dtype.kind in "fc"
+        and node not in allocated
+        and not bound & {x for extent in node.shape for x in extent.symbols()}
+    }
+    return _FloatAccesses(kept, tuple(node for node in written if node in kept), bound)

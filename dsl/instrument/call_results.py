@@ -11,11 +11,12 @@ around and discards NaNs on purpose.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir import dtypes
-from ...lowering.ir.assignments import Access, Alloc, Assign, Check, Procedure, Statement
+from ...lowering.ir.assignments import Access, Alloc, Assign, Check, For, Procedure, Statement
 from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Index, Read
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
@@ -25,8 +26,10 @@ from ...lowering.ir.walk import binds, direct_effects, statements
 from ..values.types import cast, negate
 from .library_calls import classify_nodes, footprint, group_by_call, is_library_text
 
-CheckFactory = Callable[[Expr, Domain, Span], Check]
-"""A function that returns the check of a test at each point of a domain, for a call."""
+Loops = tuple[Symbol, ...]
+"""The loop variables of the enclosing `for` statements, outermost first."""
+CheckFactory = Callable[[Expr, Domain, Span, Loops], Check]
+"""A function that returns the check of a test at each point of a domain, for a call in loops."""
 
 
 def is_nan(expr: Expr) -> Expr:
@@ -44,7 +47,7 @@ class ResultChecks:
         self.serial = max((x.serial for x in (*sizes, *bound)), default=0)
         self.last_id = max((node.id for node in nodes), default=0)
         self.seen = classify_nodes(procedure).seen
-        self.new_check = new_check
+        self.new_check, self.named = new_check, procedure.own
         self.locals: list[Node] = []
 
     def symbol(self, name: str) -> Symbol:
@@ -52,20 +55,25 @@ class ResultChecks:
         self.serial += 1
         return Symbol(name, self.serial)
 
-    def add_to(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        """Return a block with the checks added."""
+    def add_to(self, body: tuple[Statement, ...], loops: Loops = ()) -> tuple[Statement, ...]:
+        """Return a block, inside of loops, with the checks added."""
         out: list[Statement] = []
         for call, group in group_by_call(body):
             if call is None:
                 (statement,) = group
-                out.append(map_bodies(statement, self.add_to))
+                inner = loops
+                if isinstance(statement, For) and statement.symbol in self.named:
+                    inner = (*loops, statement.symbol)
+                out.append(map_bodies(statement, partial(self.add_to, loops=inner)))
             elif any(map(is_library_text, statements(group))):
-                out += self.around_call(call, group)
+                out += self.around_call(call, group, loops)
             else:
                 out += group
         return tuple(out)
 
-    def around_call(self, call: Span, group: tuple[Statement, ...]) -> Iterator[Statement]:
+    def around_call(
+        self, call: Span, group: tuple[Statement, ...], loops: Loops
+    ) -> Iterator[Statement]:
         """Yield the statements of a call with the check of its results around them."""
         floats = _float_accesses(group)
         results = [node for node in floats.written if node.id in self.seen]
@@ -88,7 +96,7 @@ class ResultChecks:
             for count in counts:
                 any_given = Apply(OPS["ne"], (count, Const(0, dtypes.int64)), dtypes.bool_)
                 test = Apply(OPS["or"], (any_given, test), dtypes.bool_)
-            yield self.new_check(test, domain, call)
+            yield self.new_check(test, domain, call, loops)
 
 
 @dataclass(frozen=True, slots=True)

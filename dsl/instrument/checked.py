@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ...base import settings
@@ -53,7 +54,7 @@ from ...lowering.ir.expressions import (
 from ...lowering.ir.indexing import Affine, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
-from ...lowering.ir.rewrite import map_statements
+from ...lowering.ir.rewrite import map_bodies
 from ...lowering.ir.text import Scope, expr_text
 from ..values.types import TRUE, negate
 from .call_results import ResultChecks, is_nan
@@ -61,6 +62,7 @@ from .index_overflow import index_overflow_tests, symbol_bounds, user_symbols
 from .integer_overflow import FALSE, disjunction, float_cast_tests, guarded_operands, overflow_tests
 from .library_calls import is_library_text
 
+Body = tuple[Statement, ...]
 _MAX_VALUES = 6
 """The largest number of values in a message."""
 _CREATED_NAMES = {
@@ -126,6 +128,8 @@ class _CheckContext(NamedTuple):
     bounds: Bounds
     named: frozenset[Symbol]
     """Symbols that the user named: parameters and loop variables."""
+    loops: tuple[Symbol, ...] = ()
+    """The loop variables of the enclosing `for` statements, outermost first."""
 
 
 def add_checks(
@@ -138,10 +142,10 @@ def add_checks(
     facts = symbol_bounds(procedure) if overflow else Bounds()
     context = _CheckContext(overflow, frozenset(created), facts, user_symbols(procedure))
 
-    def with_checks(statement: Statement) -> Iterator[Statement]:
+    def with_checks(statement: Statement, context: _CheckContext) -> Iterator[Statement]:
         match statement:
             case Assign(call=Span() as call) if is_library_text(statement):
-                yield from _library_checks(statement, call)
+                yield from _library_checks(statement, call, context.loops)
             case _ if is_library_text(statement):
                 pass
             case Assign(span=span) if span is not NOWHERE:  # recording assignments have none
@@ -163,16 +167,39 @@ def add_checks(
                 statement = replace(statement, prelude=(*prelude, *checks))
         yield statement
 
-    body = map_statements(procedure.body, with_checks)
+    def block_with_checks(body: Body, context: _CheckContext) -> Body:
+        out: list[Statement] = []
+        for statement in body:
+            inner = context
+            if isinstance(statement, For) and statement.symbol in procedure.own:
+                inner = context._replace(loops=(*context.loops, statement.symbol))
+            checked_inside = map_bodies(statement, partial(block_with_checks, context=inner))
+            out += with_checks(checked_inside, context)
+        return tuple(out)
+
     results = ResultChecks(procedure, _result_check)
-    body = results.add_to(body)
+    body = results.add_to(block_with_checks(procedure.body, context))
     return replace(procedure, body=body, locals=(*procedure.locals, *results.locals))
 
 
-def _result_check(test: Expr, domain: Domain, call: Span) -> Check:
+def _result_check(test: Expr, domain: Domain, call: Span, loops: tuple[Symbol, ...]) -> Check:
     """Return the check that a library call has made no NaN."""
-    message = f"{_NAN.message}, in the result of this call"
-    return Check(test, Fault(_NAN.code, _NAN.kind, message, (_NAN.help,)), (), domain, call)
+    return _call_check(_NAN, "in the result of this call", test, domain, call, loops)
+
+
+def _call_check(
+    rule: _Rule, where: str, test: Expr, domain: Domain, call: Span, loops: tuple[Symbol, ...]
+) -> Check:
+    """Return a check in a library call, whose message reports the iteration around the call."""
+    message = f"{rule.message}, {where}{_point_text(Scope(), loops)}"
+    points = tuple(Position(var(symbol)) for symbol in loops)
+    return Check(test, Fault(rule.code, rule.kind, message, (rule.help,)), points, domain, call)
+
+
+def _point_text(scope: Scope, symbols: Iterable[Symbol]) -> str:
+    """Return `, at i = {0}, j = {1}` for the symbols, empty for none."""
+    names = [f"{scope.symbol(symbol)} = {{{n}}}" for n, symbol in enumerate(symbols)]
+    return f", at {', '.join(names)}" if names else ""
 
 
 def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Check]:
@@ -216,11 +243,11 @@ def _assigned_value(statement: Assign) -> Expr:
     return value
 
 
-def _library_checks(statement: Assign, call: Span) -> Iterator[Check]:
+def _library_checks(statement: Assign, call: Span, loops: tuple[Symbol, ...]) -> Iterator[Check]:
     """Yield the checks of divisions in a statement of library text, located at the user's call."""
     for rule, test, _ in _division_tests(_assigned_value(statement)):
-        fault = Fault(rule.code, rule.kind, f"{rule.message}, inside this call", (rule.help,))
-        yield Check(test, fault, (), _iteration_domain(statement), call)
+        domain = _iteration_domain(statement)
+        yield _call_check(rule, "inside this call", test, domain, call, loops)
 
 
 def _operation_checks(
@@ -238,7 +265,8 @@ def _operation_checks(
             yield _build_check(_OVERFLOW, test, reads, domain, span, context)
         for test in float_cast_tests(value):
             yield _build_check(_CAST, test, reads, domain, span, context)
-        named = sorted(symbols_of(value) & context.named, key=lambda symbol: symbol.serial)
+        shown = symbols_of(value) & context.named - {*context.loops, *domain.symbols}
+        named = sorted(shown, key=lambda symbol: symbol.serial)
         numbers = [Position(var(symbol)) for symbol in named]
         for test in index_overflow_tests(value, context.bounds):
             yield _build_check(_INDEX_OVERFLOW, test, [*numbers, *reads], domain, span, context)
@@ -264,8 +292,9 @@ def _build_check(
 
     Precondition: each value is evaluated where the test fails.
     """
-    scope, points = Scope(), tuple(Position(var(r.symbol)) for r in domain.ranges)
-    names = [f"{scope.symbol(r.symbol)} = {{{n}}}" for n, r in enumerate(domain.ranges)]
+    scope, symbols = Scope(), (*context.loops, *domain.symbols)
+    points = tuple(Position(var(symbol)) for symbol in symbols)
+    where = _point_text(scope, symbols)  # first: an axis never takes the name of a loop variable
     described = [
         (_value_name(value, scope, context.created), value) for value in dict.fromkeys(values)
     ]
@@ -275,7 +304,6 @@ def _build_check(
         f"{name.replace('{', '{{').replace('}', '}}')} = {{{n}}}"
         for n, (name, _) in enumerate(named, len(points))
     ]
-    where = f", at {', '.join(names)}" if names else ""
     values_text = f": {', '.join(texts)}" if texts else ""
     fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{values_text}", (rule.help,))
     return Check(test, fault, (*points, *operands), domain, span)

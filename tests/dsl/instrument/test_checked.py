@@ -298,3 +298,29 @@ def test_a_routine_is_checked_where_its_function_was_compiled_so() -> None:
         code = f.compile(p, np.zeros(2))
     with pytest.raises(ZeroDivisionError, match="CD0764"):
         code.link(context)(np.zeros(2))
+
+
+_IN_LOOPS = [
+    ("for j in range(3):\n        y[j] = 1 / a[j]", r"at j = 2, j_2 = 0: a\[j, j_2\] = 0.0"),
+    (
+        "for row in range(3):\n        for col in range(2):\n            y[0] += 1 / a[row, col]",
+        r"at row = 2, col = 0, j = 0: .*a\[row, col\] = 0.0$",
+    ),
+    ("for t in range(0, b, 2):\n        y[t, 0] = 1 / a[t, 0]", r"at t = 2: a\[t, 0\] = 0.0"),
+    ("for t in range(1, b):\n        y[0, 0] = 1 / (b - 3)", "at t = 1: b - 3 = 0$"),
+    ("for t in range(b):\n        if 1 / a[t, 0] > 2:\n            y[t, 0] = 1", "at t = 2: a"),
+    ("for t in range(b):\n        y[t] = np.unwrap(a[t], period=a[t, 0] * 1)", "at t = 2$"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), _IN_LOOPS)
+def test_the_iteration_of_each_loop_is_told(text: str, shown: str, backend: str) -> None:
+    a = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    with pytest.raises(pe.CdError) as caught:
+        _run(text, backend, np.zeros((3, 2)), a, 3)
+    problem = caught.value.diagnostics[0]
+    assert re.search(shown, f"{problem.code} {problem.message}"), problem.message
+
+
+def test_a_loop_without_iterations_is_not_checked(backend: str) -> None:
+    _run("for t in range(b):\n        y[0] = 1 / b", backend, np.zeros(1), np.zeros(1), 0)

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...lowering.ir.assignments import Assign, Names, Statement
+from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.walk import direct_reads, direct_writes, statements
-from ..values.values import Array, Handle, Opaque
+from ..values.values import Array, Handle, Opaque, Value
 from .scope import EXIT, LIBRARY, RESULT, Frame
 
 _CALL = re.compile(r"(?:\w+\.)*(\w+)\(.*\)", re.DOTALL)
@@ -127,6 +128,20 @@ def called(frame: Frame, serial: int = -1) -> Names:
     return tuple((node, name) for node, name in names.items() if name != node.label)
 
 
+def returned(frame: Frame, value: Value, results: list[Node]) -> Names:
+    """Return the name `result` for a new array that a function returns whole and does not name, as
+    in `return np.cumsum(x)`."""
+    if not isinstance(value, Array) or (view := value.view) is None:
+        return ()
+    if view.node not in results or not _is_whole(value, view):
+        return ()
+    named = {
+        other.base.node for name, other in frame.names.items()
+        if name not in (RESULT, EXIT) and isinstance(other, Array) and other.base is not None
+    }  # fmt: skip
+    return () if view.node in named or view.node.label == "result" else ((view.node, "result"),)
+
+
 def _frame_names(frame: Frame, serial: int) -> tuple[set[Node], dict[Node, str]]:
     """Return the arrays of a frame that have their label as a name, and the first names of others,
     for arrays created after a serial number."""
@@ -140,9 +155,14 @@ def _frame_names(frame: Frame, serial: int) -> tuple[set[Node], dict[Node, str]]
         if view.node.label == name:
             labelled.add(view.node)
         elif view.node not in named and name not in (RESULT, EXIT) and name.isidentifier():
-            if view.index == tuple(map(var, value.axes)) and value.shape == view.node.shape:
+            if _is_whole(value, view):
                 named[view.node] = name
     return labelled, named
+
+
+def _is_whole(value: Array, view: Read) -> bool:
+    """Whether a view is of all elements of its array, in order."""
+    return view.index == tuple(map(var, value.axes)) and value.shape == view.node.shape
 
 
 def _is_taken(frame: Frame, label: str) -> bool:

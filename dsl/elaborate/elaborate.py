@@ -45,7 +45,7 @@ from .aliasing import check_sharing
 from .calls import apply, call, library_call, run_function
 from .captures.inputs import Inputs, Spec, is_static
 from .comprehensions import comprehend
-from .debug_names import called
+from .debug_names import called, returned
 from .merging import check_merges
 from .returns import describe_return, require_assigned_paths
 from .scope import (
@@ -195,7 +195,7 @@ def _elaborate(
         tuple(requested.get(node.id, node) for node in results),
         body,
         function.span,
-        ctx.called,
+        (*ctx.called, *returned(frame, result, results)),
         frozenset(x for x in (*ctx.said, *ctx.origin) if isinstance(x, Symbol)),
         frozenset(x for x in ctx.said if isinstance(x, str)),
     )

@@ -52,6 +52,26 @@ def test_terms_and_levels_that_are_left_out_are_counted() -> None:
     assert all(not cause.causes for cause in shallow.causes if isinstance(cause, Why))
 
 
+@pytest.mark.parametrize("value", ["np.cumsum(x)", "running(x)", "np.sort(x)", "np.diff(x)"])
+def test_what_is_returned_without_a_name_is_called_result(value: str, backend: str) -> None:
+    inner = pe.cd_from_source("def running(x):\n    t = np.cumsum(x)\n    return t\n", {"np": np})
+    text = f"def f(x):\n    return {value}\n"
+    f = pe.cd_from_source(text, {"np": np, "running": inner}, backend=backend)
+    with pe.trace() as trace:
+        result = f(np.array([1.0, 2.0, 4.0]))
+    assert trace.why("result", -1).record.after == result[-1]
+
+
+def test_a_view_that_is_returned_has_no_other_name_than_its_array() -> None:
+    text = "def f(x):\n    {}np.cumsum(x)\n    return {}\n"
+    for form in (("y = ", "y"), ("y = ", "y[1:]"), ("", "np.cumsum(x)[1:]")):
+        f = pe.cd_from_source(text.format(*form), {"np": np})
+        with pe.trace() as trace:
+            f(np.array([1.0, 2.0, 4.0]))
+        with pytest.raises(LookupError, match="no record writes `result"):
+            trace.why("result", 0)
+
+
 def test_an_element_that_nothing_wrote() -> None:
     function, make = CALLS["steps"]
     with pe.trace() as trace:

@@ -49,7 +49,7 @@ class FastPath:
         self._empty: Callable[..., Array] | None = None
 
     def after_fork(self) -> None:
-        """Create the lock; in a forked child anew, as a thread of the parent may hold it."""
+        """Create the lock; in a forked child a new one, as a thread of the parent may hold it."""
         self._lock = threading.Lock()
 
     def begin(self, toolchain: Callable[[], Toolchain]) -> None:

@@ -52,7 +52,7 @@ def find_block_counters(loop: For) -> BlockCounters | None:
     count, subscript = 1, const(0)
     for outer_loop in outer:
         trip_count = static_trip_count(outer_loop)
-        assert trip_count is not None, "as many numbers are kept as there are rounds"
+        assert trip_count is not None, "one number is stored for each iteration"
         count *= max(trip_count, 1)
         if trip_count > 1:
             subscript = subscript * trip_count + (var(outer_loop.symbol) - outer_loop.lo)

@@ -168,7 +168,7 @@ def _as_array(
 def _too_many_items(e: s.Comprehension, source: iteration_space.IterationSpace) -> CdError:
     """Return CdTypeError CD0437 for a comprehension with too many items to unroll."""
     count = iteration_space.constant_trip_count(source)
-    count_text = "how many only the run knows" if count is None else f"{count}"
+    count_text = "how many is known at run time only" if count is None else f"{count}"
     return error(
         "CD0437", CdTypeError,
         f"a comprehension is written out for each item, and here there are {count_text}", e.span,

@@ -253,7 +253,9 @@ def _close_iteration(
             )
             or uses_symbols(end_value, symbols | _inner_symbols(frame, end_value))
         ):
-            frame.names[name] = Unset("changes from round to round of a loop", statement.span)
+            frame.names[name] = Unset(
+                "changes from iteration to iteration of a loop", statement.span
+            )
     for name in rebound:
         final = frame.names.get(name)
         if final is None or name in wanted or name in frame.slots:
@@ -321,7 +323,7 @@ def _binding_after_loop(
         node = frame.ctx.variable(name, value, statement.span)
         return Scalar(Read(node, ()), value.kind)
     return Unset(
-        "has another shape or place in each round of a loop that has ended", statement.span
+        "has another shape or place in each iteration of a loop that has ended", statement.span
     )
 
 

@@ -237,7 +237,7 @@ def _part_return(
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
     if not sized and (node not in ctx.locals and (plain or path is None) or shared and value.rank):
         raise error(
-            "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
+            "CD0435", CdTypeError, "a view whose size is known at run time only cannot be returned",
             function.span, label=f"it is {describe(value)}",
             helps=("return a copy: `.copy()`",),
         )  # fmt: skip

@@ -121,11 +121,11 @@ def _float_accesses(group: tuple[Statement, ...]) -> _FloatAccesses:
             written[statement.target.node] = None
         for access in accesses:
             places.setdefault(access.node, []).append(access.index)
-    kept = {
+    visible = {
         node: indices
         for node, indices in places.items()
         if node.dtype.kind in "fc"
         and node not in allocated
         and not bound & {x for extent in node.shape for x in extent.symbols()}
     }
-    return _FloatAccesses(kept, tuple(node for node in written if node in kept), bound)
+    return _FloatAccesses(visible, tuple(node for node in written if node in visible), bound)

@@ -447,7 +447,7 @@ def _counting(counts: Procedure, procedure: Procedure, backend: str, layout: Lay
 
 
 def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
-    """Yield what the sizes of arguments are that only the run knows."""
+    """Yield the dynamic sizes of arguments."""
     for parameter, array in zip(parameters, arrays, strict=False):
         for extent, size in zip(parameter.node.shape, array.shape, strict=True):
             if extent.symbol is not None:

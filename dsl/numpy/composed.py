@@ -34,9 +34,10 @@ from ..values.call_site import (
 )
 from ..values.values import Array, Group, Scalar, Static, Value
 from .primitives.elementwise import converted
+from .primitives.joining import diff
 from .primitives.python_reductions import as_number
 from .primitives.reductions import require_ordered, require_subtracted
-from .primitives.shaping import reshape_method
+from .primitives.shaping import elements, reshape_method
 from .primitives.sort_strategy import inlined
 from .primitives.ufuncs import strong_of
 
@@ -97,8 +98,7 @@ def width(tests):
 """Maximum minus minimum of integers as uint64, exact modulo 2**64 for signed ones, too."""
 
 EDIFF = """
-def ediff1d(ary, to_end=None, to_begin=None):
-    steps = np.diff(np.ravel(ary))
+def ediff1d(steps, to_end=None, to_begin=None):
     if to_begin is not None:
         steps = np.concatenate((np.ravel(to_begin), steps))
     if to_end is not None:
@@ -130,11 +130,10 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 """
 
 UNWRAP_INTEGERS = """
-def unwrap(p, discont, axis, period):
-    p = np.moveaxis(np.asarray(p), axis, -1)
+def unwrap(p, steps, discont, axis, period):
+    p, steps = np.moveaxis(np.asarray(p), axis, -1), np.moveaxis(steps, axis, -1)
     least = period / 2 if discont is None else discont
     half, low = period // 2, -(period // 2)
-    steps = np.diff(p)
     whole = np.mod(steps - low, period) + low
     whole = np.where((whole == low) & (steps > 0) & (period % 2 == 0), half, whole)
     turns = np.where(np.abs(steps) < least, 0, whole - steps)
@@ -343,7 +342,7 @@ def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) 
             helps = (f"convert them: `np.{dtype}(...)`",)
             raise error("CD0405", CdTypeError, text, site.span, helps=helps)
         ends.append(converted(site, end, dtype))
-    return inlined(site, EDIFF, ary, *ends)
+    return inlined(site, EDIFF, diff(site, elements(site, array_of(site, ary))), *ends)
 
 
 def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:
@@ -371,7 +370,7 @@ def unwrap(
     kinds = [array_of(site, value).kind for value in (p, period)]
     whole = all(kind.dtype.kind in "biu" for kind in kinds) and kinds[1].dtype.kind != "b"
     if whole:
-        return inlined(site, UNWRAP_INTEGERS, p, discont, axis, period)
+        return inlined(site, UNWRAP_INTEGERS, p, diff(site, p, axis=axis), discont, axis, period)
     return inlined(site, UNWRAP, p, discont, axis, period=period)
 
 

@@ -126,10 +126,10 @@ class _RunTree:
 
         def node_at(n: int) -> TreeNode:
             return TreeNode(
-                "round", names[n], span, lambda: self.level_nodes(iterations[n], depth + 1)
+                "iteration", names[n], span, lambda: self.level_nodes(iterations[n], depth + 1)
             )
 
-        yield from self.fold_nodes(len(iterations), node_at, "rounds")
+        yield from self.fold_nodes(len(iterations), node_at, "iterations")
 
     def fold_nodes(
         self, count: int, node_at: Callable[[int], TreeNode], what: str

@@ -8,7 +8,7 @@ which passes fold.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -70,10 +70,14 @@ def _flatten(value: Value, numbers: list[_Number]) -> list[Any] | None:
     return None if any(row is None for row in rows) else rows
 
 
+def _is_number(value: object) -> TypeGuard[_Number]:
+    return type(value) in _WEAK or isinstance(value, np.number | np.bool_)
+
+
 def _flatten_item(value: Value, numbers: list[_Number]) -> Any:
     match value:
-        case Static(inner) if type(inner) in _WEAK or isinstance(inner, np.number | np.bool_):
-            numbers.append(inner)  # type: ignore[arg-type]
+        case Static(inner) if _is_number(inner):
+            numbers.append(inner)
             return inner
         case _:
             return _flatten(value, numbers)
@@ -110,7 +114,7 @@ def _number_reader(
     kind = _WEAK.get(next(iter(kinds))) if len(kinds) == 1 else None
     if kind is None or kind == WEAK_BOOL or len(numbers) < len(items):
         return None
-    if kind == WEAK_INT and max(map(abs, numbers)) > _LARGEST_INT:  # type: ignore[arg-type]
+    if any(isinstance(number, int) and abs(number) > _LARGEST_INT for number in numbers):
         return None
     assert ctx.constant is not None
     node = ctx.constant(np.array(numbers, kind.dtype.numpy), kind.dtype)

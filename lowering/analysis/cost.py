@@ -59,7 +59,7 @@ class _Assumptions:
         """Return the assumptions where a symbol is taken to be a value."""
         return _Assumptions(self.sizes, {**self.values, symbol: value})
 
-    def rounds(self, loop: For) -> Affine:
+    def trip_count(self, loop: For) -> Affine:
         """Return the trip count of a loop, at least 0."""
         count = _full_trip_count(loop, self.values)
         return count if self.is_size(count) else maximum(count, const(0))
@@ -125,7 +125,7 @@ def _iteration_work(loop: For, assumed: _Assumptions) -> Affine:
 
 
 def _compute_iteration_work(loop: For, assumed: _Assumptions) -> Affine:
-    middle = _middle_value(loop, assumed, assumed.rounds(loop))
+    middle = _middle_value(loop, assumed, assumed.trip_count(loop))
     return _body_work(loop.body, assumed.inside(loop.symbol, middle), _scale(loop))
 
 
@@ -160,7 +160,7 @@ def _direct_cost(stmt: Stmt) -> int:
 
 def total_work(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
     """Return about how much work all iterations together are, see `work_per_iteration`."""
-    return _bounded_product(_Assumptions(sizes).rounds(loop), work_per_iteration(loop, sizes))
+    return _bounded_product(_Assumptions(sizes).trip_count(loop), work_per_iteration(loop, sizes))
 
 
 def _scale(loop: For) -> int:
@@ -221,7 +221,7 @@ def _body_work(body: tuple[Stmt, ...], assumed: _Assumptions, scale: int) -> Aff
 
 def _statement_work(stmt: Stmt, assumed: _Assumptions, scale: int) -> Affine:
     if isinstance(stmt, For):
-        trip_count = _register_trip_count(stmt, assumed.rounds(stmt))
+        trip_count = _register_trip_count(stmt, assumed.trip_count(stmt))
         return _bounded_product(trip_count, _iteration_work(stmt, assumed)) + thresholds.SCALAR_WORK
     direct = const(_direct_cost(stmt) * scale)
     match stmt:

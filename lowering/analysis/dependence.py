@@ -185,7 +185,7 @@ def find_privatizable(
     """Return the privatizable temporaries among those `only` this loop accesses: no iteration reads
     a value of another.
 
-    `annotations` are from before loops were transformed, see `Program.rounds`.
+    `annotations` are from before loops were transformed, see `Program.private_annotations`.
     """
     touched = collect_accesses((loop,))
     nodes = (touched.sites[number][0].node for number in only if number in touched.sites)

@@ -10,7 +10,7 @@ Analysis only.
 >>> from plusequals.lowering.analysis.parallel_band import perfect_nest
 >>> loops, _ = perfect_nest(program.kernels[0].body[-1])
 >>> found = linearize(loops)
->>> print_index(found.number), [print_index(at) for at in found.rounds(var(Symbol("n", -1)))]
+>>> print_index(found.number), [print_index(at) for at in found.delinearize(var(Symbol("n", -1)))]
 ('9*i + j', ['n//9', 'n%9'])
 """
 
@@ -38,7 +38,7 @@ class LinearIterations:
     """The extent of each loop in the numbering, but for the outermost."""
     number: Affine
 
-    def rounds(self, number: Affine) -> tuple[Affine, ...]:
+    def delinearize(self, number: Affine) -> tuple[Affine, ...]:
         """Return the variables of the loops in the iteration with a number (delinearization)."""
         variables: list[Affine] = []
         rest = number
@@ -53,7 +53,7 @@ class LinearIterations:
         """Return statements that bind the number of an iteration, and the variables of the loops
         there."""
         at = fresh.symbol("round" if len(self.loops) > 1 else self.loops[0].symbol.name)
-        values = zip(self.loops, self.rounds(var(at)), strict=True)
+        values = zip(self.loops, self.delinearize(var(at)), strict=True)
         return (Let(at, number),), {loop.symbol: value for loop, value in values}
 
 

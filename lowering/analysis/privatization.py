@@ -1,8 +1,8 @@
 """Privatizable temporaries of loops, annotated before loops are tiled or otherwise split.
 
-Changes only the annotation `Program.rounds`. Where an iteration writes all that it reads of a
-temporary, threads that share the loop may each have a private copy. That is easy to see while one
-write covers all that is read; after tiling and vectorization several partial writes do.
+Changes only the annotation `Program.private_annotations`. Where an iteration writes all that it
+reads of a temporary, threads that share the loop may each have a private copy. That is easy to see
+while one write covers all that is read; after tiling and vectorization several partial writes do.
 
 Precondition: arrays have their final shape, and no store of zeros that a later iteration relies on
 has been removed. Postcondition: the annotation stays true, since transformations keep the meaning
@@ -15,7 +15,8 @@ of every iteration. A loop that has another symbol afterwards has to be analyzed
 ... y[i, j] = e[i, j] / sum[k](e[i, k])
 ... ''', y="f32[8, 9]", x="f32[8, 9]"), sharing, stop_after="eliminate_dead_code 2")
 >>> names = {node.id: node.label for node in program.locals}
->>> [(names[number], symbol.name) for number, symbol in annotate_private(program, sharing).rounds]
+>>> annotations = annotate_private(program, sharing).private_annotations
+>>> [(names[number], symbol.name) for number, symbol in annotations]
 [('e', 'i')]
 """
 
@@ -45,7 +46,7 @@ def annotate_private(program: Program, target: Target) -> Program:
         for kernel in program.kernels
         for pair in _find_annotations(kernel.body, arrays, only, target.parallel_from)
     )
-    return replace(program, rounds=tuple(dict.fromkeys(annotations)))
+    return replace(program, private_annotations=tuple(dict.fromkeys(annotations)))
 
 
 def _find_annotations(

@@ -1,8 +1,8 @@
 """Loop distribution: reductions down columns, split from what depends on earlier iterations.
 
     for j: s = 0; for i: s = s + x[i, j]                    for j: s = 0; for i: s = s + x[i, j]
-           if s > best: best = s; at = j         becomes           s_rounds[j] = s
-                                                            for j: if s_rounds[j] > best: ...
+           if s > best: best = s; at = j         becomes           s_expanded[j] = s
+                                                            for j: if s_expanded[j] > best: ...
 
 Fusion joins what computes a value of each column with what uses it. Where the use depends on
 earlier iterations, as an accumulation does, no part of the loop can be vectorized, and memory is
@@ -28,12 +28,12 @@ for j in 0..70:
     s = 0.0
     for i in 0..9:
         s = s + x[i, j]
-    s_rounds[j] = s
+    s_expanded[j] = s
 for j in 0..70:
     let at = k[j]
     check 0 <= at and at < 9 else CdIndexError('CD0601',
             'index {0} is out of range for axis 0 of `h` with size {1}', at, 9)
-    h[at] += s_rounds[j]
+    h[at] += s_expanded[j]
 """
 
 from __future__ import annotations

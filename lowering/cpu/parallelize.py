@@ -58,7 +58,7 @@ def parallelize(program: Program, target: Target) -> Program:
         return program
     hidden = frozenset(node.id for node in (*program.locals, *program.results))
     parallelizer = _Parallelizer(
-        loop_local_nodes(program), hidden, target.parallel_from, program.rounds
+        loop_local_nodes(program), hidden, target.parallel_from, program.private_annotations
     )
     return map_kernels(program, lambda body: parallelizer.body(body, ()))
 
@@ -77,7 +77,7 @@ def thread_privates(program: Program) -> frozenset[int]:
     for loop in loops:
         if parallel_loops(loop.body):
             raise _nesting_error(loop, program.name)
-        out |= find_privatizable(loop, exclusive[id(loop)], program.rounds)
+        out |= find_privatizable(loop, exclusive[id(loop)], program.private_annotations)
     return frozenset(out)
 
 

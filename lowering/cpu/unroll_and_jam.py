@@ -194,7 +194,7 @@ def _is_innermost(loop: For) -> bool:
 
 
 def _loop_body(stmt: Stmt) -> Body:
-    assert isinstance(stmt, For), "rounds of one loop have their loops at one place"
+    assert isinstance(stmt, For), "iterations of one loop have their loops at one position"
     return stmt.body
 
 

@@ -11,7 +11,7 @@ counts, and bodies of assignments without loops, checks or jumps; all other loop
 
 >>> program = lowered("y[i] = x[i] * 2", y="f32[600]", x="f32[600]")
 >>> cyclic = find_cyclic_loop(in_kind(program.kernels[0].body[-1], "thread"))
->>> cyclic.count, cyclic.size, cyclic.rounds
+>>> cyclic.count, cyclic.size, cyclic.max_iterations
 (600, 256, 3)
 >>> print_loops((build_cyclic_loop(cyclic, cyclic.body, fresh_for(program)),))
 for thread in 0..256 thread:
@@ -70,14 +70,14 @@ class CyclicLoop:
         return self.shared.body
 
     @property
-    def rounds(self) -> int:
+    def max_iterations(self) -> int:
         """The most iterations that a thread executes."""
         return -(-self.count // self.size)
 
     @property
     def dealing(self) -> tuple[int, int]:
         """The key of the distribution: equal keys assign equal iterations to equal threads."""
-        return self.count, self.size if self.rounds > 1 else 0
+        return self.count, self.size if self.max_iterations > 1 else 0
 
     def at(self, iteration: Affine) -> Affine:
         """Return the value of the loop variable in the iteration of that number."""
@@ -118,7 +118,7 @@ def build_cyclic_loop(
     executed first; `counter` is the iteration's number in both, `kind` the kind of the loops over
     iterations."""
     counter_symbol = fresh.symbol("q") if counter is None else counter
-    if cyclic.inner is None and cyclic.rounds == 1:
+    if cyclic.inner is None and cyclic.max_iterations == 1:
         return replace(
             cyclic.loop, body=substitute_symbol((*prologue, *body), counter_symbol, const(0))
         )

@@ -176,7 +176,7 @@ class _RowCache:
                 if key is None:
                     continue
                 is_local = self.spaces.get(node.id) == "shared"
-                new = _Row(node, loop.dealing, loop.rounds, {}, is_local, is_joint)
+                new = _Row(node, loop.dealing, loop.max_iterations, {}, is_local, is_joint)
                 row = rows.setdefault(key, new)
                 if at not in row.uses:
                     row.uses[at] = analyze_use(loop.body, node, index)
@@ -227,12 +227,12 @@ class _RowCache:
     def rewrite_loop(self, loop: CyclicLoop, at: int, rows: Sequence[_Row]) -> Stmt:
         """Return a loop with static trip counts, in which rows are accessed in registers."""
         if not rows:
-            is_plain = loop.rounds == 1 and loop.inner is None
+            is_plain = loop.max_iterations == 1 and loop.inner is None
             return loop.loop if is_plain else build_cyclic_loop(loop, loop.body, self.fresh)
         symbol = self.fresh.symbol("q")
-        iteration = const(0) if loop.rounds == 1 else var(symbol)
+        iteration = const(0) if loop.max_iterations == 1 else var(symbol)
         thread = var(loop.loop.symbol)
-        if loop.inner is None and loop.rounds == 1:
+        if loop.inner is None and loop.max_iterations == 1:
             thread -= loop.lo
         elif loop.inner is None:
             # the thread of an iteration, in terms of the loop that is to be distributed

@@ -207,7 +207,9 @@ class Program:
     results: tuple[Node, ...]
     kernels: tuple[Kernel, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
-    rounds: tuple[tuple[int, Symbol], ...] = field(default=(), compare=False, repr=False)
+    private_annotations: tuple[tuple[int, Symbol], ...] = field(
+        default=(), compare=False, repr=False
+    )
     """Iteration-private locals: their ids, each with the symbol of loops in which every iteration
     writes them before it reads them, whatever becomes of the statements that write."""
     whole: frozenset[int] = field(default=frozenset(), compare=False, repr=False)

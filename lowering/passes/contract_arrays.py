@@ -68,7 +68,7 @@ class NoContractionReason(Reason):
 
     MOVED = "it trades places with another array"
     INDICES = "no loop around all of its uses works on one part of it at a time"
-    ROUNDS = "a read may be of an element that an earlier iteration wrote, or none"
+    LOOP_CARRIED = "a read may be of an element that an earlier iteration wrote, or none"
 
 
 def contract_arrays(program: Program) -> Decided:
@@ -171,7 +171,7 @@ def _find_retained_axes(
     if deepest and node.id not in arg_targets:
         if not all(accesses.is_covered(s) for s in accesses.of(node) if s.reads):
             if 0 not in levels.values():
-                return NoContractionReason.ROUNDS
+                return NoContractionReason.LOOP_CARRIED
             deepest = 0
     return tuple(a for a in range(node.rank) if levels.get(a, deepest + 1) > deepest)
 

@@ -35,7 +35,7 @@ latency of 4 cycles, of which two begin in each, and there is a delay now and th
 
 FULL_TILE_PENALTY = 3
 """Multiply-adds that a tile of 12 sums takes longer if it leaves no register beside its factors:
-compilers then load columns anew for each row. With a larger one tiles leave registers free."""
+compilers then reload columns for each row. With a larger one tiles leave registers free."""
 
 MAX_PREDICATED_TILE_VECTORS = 2
 """Vectors of columns in a tile where not all elements exist. Triangles and bands. With a larger one

@@ -2,8 +2,8 @@
 
     for i in 0..m: t = f(i); if t > best: best = t; at = i         where f has loops in it
     becomes
-    for i in 0..m: t = f(i); t_rounds[i] = t
-    for i in 0..m: if t_rounds[i] > best: best = t_rounds[i]; at = i
+    for i in 0..m: t = f(i); t_expanded[i] = t
+    for i in 0..m: if t_expanded[i] > best: best = t_expanded[i]; at = i
 
 Precondition: a point in the body before which all inner loops are, free of loop-carried
 dependences, and on one side of which no check may fail. Values that cross it are privatizable
@@ -147,7 +147,7 @@ def distribute_at(
     place where the second does not change them."""
     here = (var(loop.symbol) - loop.lo) * loop.step
     expanded = {
-        node.id: fresh.array(f"{node.label}_rounds", (size,), node.dtype, purpose)
+        node.id: fresh.array(f"{node.label}_expanded", (size,), node.dtype, purpose)
         for node in crossing
     }
     second = loop.body[position:]

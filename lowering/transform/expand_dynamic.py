@@ -2,8 +2,8 @@
 
     alloc t[n]; for k in 0..s: t[0] = ...; for i in 1..n: t[i] = f(t[i - 1]); y[k] = t[n - 1]
     becomes
-    alloc t[n]; if n*s is not too much: alloc t_rounds[n, s]
-                                        for k in 0..s: t_rounds[0, k] = ...
+    alloc t[n]; if n*s is not too much: alloc t_expanded[n, s]
+                                        for k in 0..s: t_expanded[0, k] = ...
                 else: as before
 
 Precondition: a loop that accesses such arrays alone, that reads of them only what the same
@@ -76,7 +76,7 @@ def _expand(loop: For, arrays: list[Node], private: frozenset[int], fresh: Fresh
     the loop as it is."""
     count, here = trip_count(loop), (var(loop.symbol) - loop.lo) * loop.step
     expanded = {
-        node.id: fresh.array(f"{node.label}_rounds", (*node.shape, count), node.dtype)
+        node.id: fresh.array(f"{node.label}_expanded", (*node.shape, count), node.dtype)
         for node in arrays
     }
 

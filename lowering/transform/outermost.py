@@ -42,7 +42,7 @@ from ..target import Target
 
 Body = tuple[Stmt, ...]
 Annotations = list[tuple[int, Symbol]]
-"""Annotations for `Program.rounds` about temporaries that are created."""
+"""Annotations for `Program.private_annotations` about temporaries that are created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class OutermostRewriter(ABC):
     """By the `id` of each loop the nodes that only its body accesses; computed on first use."""
     known: Bounds
     decisions: list[Decision] = field(default_factory=list)
-    rounds: Annotations = field(default_factory=list)
+    annotations: Annotations = field(default_factory=list)
 
     @classmethod
     def on(cls, program: Program, target: Target) -> Decided:
@@ -75,8 +75,10 @@ class OutermostRewriter(ABC):
         kernels = tuple(replace(k, body=rewriter.body(k.body, ())) for k in program.kernels)
         if not rewriter.decisions:
             return Decided(program, ())
-        annotations = (*program.rounds, *rewriter.rounds)
-        rewritten = rewriter.fresh.declared(replace(program, kernels=kernels, rounds=annotations))
+        annotations = (*program.private_annotations, *rewriter.annotations)
+        rewritten = rewriter.fresh.declared(
+            replace(program, kernels=kernels, private_annotations=annotations)
+        )
         return Decided(rewritten, tuple(rewriter.decisions))
 
     @abstractmethod

@@ -146,7 +146,7 @@ def _axis_order(site: Site, array: Array, order: Value, allowed: Sequence[str]) 
     if memory_order is None:
         text = f"which elements order={name!r} puts first depends on how the array is in memory, "
         hint = "name the order: `order='C'`"
-        raise error("CD0448", CdValueError, f"{text}which only the run knows", site.span,
+        raise error("CD0448", CdValueError, f"{text}which is known at run time only", site.span,
                     helps=(hint,))  # fmt: skip
     return memory_order or row_major
 

@@ -247,7 +247,7 @@ def _shape(
         tiles = _tile_count(rows, row) * _tile_count(columns, column)
         loads = 0.3 * height + 0.75 * vectors  # what waits for the caches now and then
         sums = height * vectors
-        is_full = sums + vectors + 1 >= registers  # compilers then load columns anew for each row
+        is_full = sums + vectors + 1 >= registers  # compilers then reload columns for each row
         waits = sums + thresholds.FULL_TILE_PENALTY if is_full else height + vectors
         return tiles * (max(sums, waits, thresholds.MIN_TILE_SUMS) + loads)
 

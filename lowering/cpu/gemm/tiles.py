@@ -98,8 +98,8 @@ class _TilingPass(OutermostRewriter):
         self.decisions.append(
             Decision("tiles", TileReason.REUSED, None, detail, span, variable=name)
         )
-        tiler = _Tiler.of(self.fresh, product, chosen, self.rounds)
-        self.rounds.extend((tiler.out.id, level.symbol) for level in (*outer, *product.others))
+        tiler = _Tiler.of(self.fresh, product, chosen, self.annotations)
+        self.annotations.extend((tiler.out.id, level.symbol) for level in (*outer, *product.others))
         return tiler.nest()
 
     def is_legal(self, product: Contraction, outer: tuple[For, ...]) -> bool:

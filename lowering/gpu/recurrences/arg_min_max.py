@@ -35,7 +35,7 @@ from ...analysis.conjunctions import conjunction, split_conjunction
 from ...analysis.dependence import has_break
 from ...analysis.linear_iteration import LinearIterations, linearize
 from ...analysis.parallel_band import Facts, nest_loops, perfect_nest
-from ...analysis.parallel_band import trip_count as rounds_of
+from ...analysis.parallel_band import trip_count as trip_count_of
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
 from ...ir.assignments import Access, Alloc, Pair, Permute, Print
@@ -170,7 +170,7 @@ def _normalize_loops(
     values: dict[Symbol, Affine] = {}
     for loop in loops:
         bounded = replace(loop, lo=substitute(loop.lo, values), hi=substitute(loop.hi, values))
-        at, trip_count = fresh.symbol(loop.symbol.name), rounds_of(bounded)
+        at, trip_count = fresh.symbol(loop.symbol.name), trip_count_of(bounded)
         position = trip_count - 1 - var(at) if is_last else var(at)
         values[loop.symbol] = bounded.lo + position * loop.step
         out.append(replace(bounded, symbol=at, lo=const(0), hi=trip_count, step=1, body=()))

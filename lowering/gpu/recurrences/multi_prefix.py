@@ -4,8 +4,8 @@
     becomes
     for g in 0..G: for i of chunk g: parts[g, k[i]] += 1
     for e: for g in 0..G: parts[g, e] becomes what c[e] is before chunk g; c[e] what it is last
-    for g in 0..G: for i of chunk g: c_rounds[i] = parts[g, k[i]]; parts[g, k[i]] += 1
-    for i in 0..n: y[c_rounds[i]] = x[i]
+    for g in 0..G: for i of chunk g: c_expanded[i] = parts[g, k[i]]; parts[g, k[i]] += 1
+    for i in 0..n: y[c_expanded[i]] = x[i]
 
 Precondition: one reassociable update of an array, which no other statement writes, at a
 data-dependent location; reads of the same element before it in its iteration; and iterations that
@@ -103,9 +103,9 @@ class _CountingLoop:
         these have other dependences."""
         node, index = self.node, self.update.access.index
         size = static_trip_count(self.loop)
-        assert size is not None, "the number of rounds is known"
+        assert size is not None, "the trip count is static"
         shape = tuple(extent.constant or 0 for extent in node.shape)
-        counts = fresh.array(f"{node.label}_rounds", (size,), node.dtype)
+        counts = fresh.array(f"{node.label}_expanded", (size,), node.dtype)
         partials = fresh.array(f"{node.label}_parts", (self.chunks, *shape), node.dtype)
         here = Access(counts, (var(self.loop.symbol),))
 

@@ -23,13 +23,13 @@ for i in 0..900:
     # s = b[i]
     s = b[i]
     # for j in range(i)
-    s_rounds[i] = s
+    s_expanded[i] = s
 for j in 0..900:
     # x[i] = s / m[i, i]
-    x[j] = s_rounds[j] / m[j, j]
+    x[j] = s_expanded[j] / m[j, j]
     for i in j + 1..900:
         # s -= m[i, j] * x[j]
-        s_rounds[i] = s_rounds[i] - m[i, j] * x[j]
+        s_expanded[i] = s_expanded[i] - m[i, j] * x[j]
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Rewriter:
         if count is None:
             return None if carried else {}
         return {
-            node.id: self.fresh.array(f"{node.label}_rounds", (count,), node.dtype)
+            node.id: self.fresh.array(f"{node.label}_expanded", (count,), node.dtype)
             for node in carried
         }
 

@@ -88,3 +88,9 @@ def test_an_error_in_a_call_names_the_line_of_the_user(
 def test_arguments_of_calls_are_checked(text: str, backend: str) -> None:
     why = _error(f"return {text}", backend, np.ones(3), np.array([1.0, 0.0, 1.0]))
     assert "at i = 1: x[i] = 1.0, b[i] = 0.0" in str(why)
+
+
+@pytest.mark.parametrize("text", ["np.ediff1d(x)", "np.diff(x)", "np.unwrap(x, period=7)"])
+def test_steps_of_integers_that_do_not_fit_are_errors(text: str, backend: str) -> None:
+    x = np.array([-128, 127], np.int8)
+    assert _error(f"return {text}", backend, x, x).code == "CD0766"

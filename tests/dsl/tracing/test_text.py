@@ -28,7 +28,7 @@ def test_rounds_elements_and_times_are_folded() -> None:
     with pe.trace() as trace:
         f(np.zeros(20))
     text = trace.text(head=2, tail=1)
-    assert "... 6 more rounds" in text and "... 17 more elements" in text
+    assert "... 6 more iterations" in text and "... 17 more elements" in text
     assert "t = 8" in text and "x[19] += 8    28.0 -> 36.0" in text
     everything = trace.text(head=0)
     assert "more" not in everything and everything.count("->") == 180

@@ -42,7 +42,7 @@ def test_numbers_grow_and_say_which_round_it_is(loops: tuple[For, ...]) -> None:
         number = evaluate(found.number, values)
         assert number > last
         last = number
-        back = [evaluate(one, {at: number, N: 5}) for one in found.rounds(var(at))]
+        back = [evaluate(one, {at: number, N: 5}) for one in found.delinearize(var(at))]
         assert back == [values[loop.symbol] for loop in loops]
     assert last >= 0
 

@@ -47,7 +47,7 @@ def ready(body: str, target: Target = EAGER, **arrays: str) -> Program:
 def names(program: Program) -> set[tuple[str, str]]:
     """What is noted: arrays and loops."""
     labels = {node.id: node.label for node in program.locals}
-    return {(labels[number], symbol.name) for number, symbol in program.rounds}
+    return {(labels[number], symbol.name) for number, symbol in program.private_annotations}
 
 
 def heads(program: Program) -> list[str]:

@@ -58,7 +58,7 @@ def _made(text: str) -> pe.CdFunction[..., Any]:
 
 
 def _is_split(program: Program) -> bool:
-    return "_rounds" in text_of(program)
+    return "_expanded" in text_of(program)
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,7 @@ def of(loop: Stmt) -> CyclicLoop:
 def test_points_that_are_dealt_out_have_counted_rounds(n: int) -> None:
     case = Case("y[i] += x[i] * 2", y=f"f32[{n}]", x=f"f32[{n}]")
     found = of(in_kind(case.loop(), "thread"))
-    assert (found.count, found.size, found.rounds) == (n, min(n, 256), -(-n // 256))
+    assert (found.count, found.size, found.max_iterations) == (n, min(n, 256), -(-n // 256))
     case.assert_same((build_cyclic_loop(found, found.body, case.fresh),))
 
 

@@ -117,11 +117,12 @@ def test_one_cell_of_an_array_is_a_scalar_in_all_rounds() -> None:
 
 WHOLE = [
     ("t[i] = x[i] * 2\ny[i] = t[i] + t[7 - i]", NoContractionReason.INDICES),
-    ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]", NoContractionReason.ROUNDS),
+    ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]",
+     NoContractionReason.LOOP_CARRIED),
     ("t: f32[8]\nfor k in range(8):\n    if x[k] > 0:\n        t[k] = x[k]\n    y[k] = t[k]",
-     NoContractionReason.ROUNDS),
+     NoContractionReason.LOOP_CARRIED),
     ("t: f32[8]\nfor k in range(3):\n    y[k] = t[q + k]\n    t[q + k] = x[k]",
-     NoContractionReason.ROUNDS),
+     NoContractionReason.LOOP_CARRIED),
 ]  # fmt: skip
 
 

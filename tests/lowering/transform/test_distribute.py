@@ -44,7 +44,7 @@ def given(seed: int) -> list[np.ndarray]:
 def test_they_do_the_same(text: str) -> None:
     case = Case(text, True, **ARRAYS)
     made = case.fresh.declared(distribute_loops(case.program, case.facts, case.fresh))
-    assert "_rounds" in text_of(made)
+    assert "_expanded" in text_of(made)
     case.assert_scheduled(made, given, 6)
 
 
@@ -75,7 +75,7 @@ def test_the_best_of_all_rows_of_any_number() -> None:
     any_size = of_any_size(function(text + "    y[0] = a\n    y[1] = b"), *arguments)
     program = scheduled(any_size, Target("cuda"))
     made = normalized(program)
-    assert "m_first_rounds: f64[x_0]" in print_program(made)
+    assert "m_first_expanded: f64[x_0]" in print_program(made)
     for seed in range(4):
         arguments = [given(seed)[0], np.zeros(2, np.int64)]
         want = [array.tobytes() for array in interpreted(program, *arguments)]

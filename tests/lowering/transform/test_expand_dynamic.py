@@ -49,7 +49,7 @@ def test_rounds_have_their_own_where_there_is_room(
 ) -> None:
     monkeypatch.setattr(thresholds, "MAX_EXPANDED_BYTES", most)
     program, made = made_of(FILLED)
-    assert "alloc t_rounds: f64[x_1, x_0]" in print_program(made)
+    assert "alloc t_expanded: f64[x_1, x_0]" in print_program(made)
     for one in (made, normalized(program)):
         verify_program(one)
         for sizes in ((5, 6), (2, 2), (7, 3)):

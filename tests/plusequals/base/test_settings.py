@@ -106,7 +106,7 @@ def test_bad_values_are_refused_and_change_nothing(changes: dict[str, object]) -
 
 def test_a_text_in_place_of_a_number_is_told_from_it() -> None:
     with pytest.raises(CdValueError, match="cannot be '2': it takes 0 or 1 or 2 or 3 or 'g'"):
-        use(optimize="2")  # type: ignore[arg-type]
+        use(optimize="2")  # type: ignore[arg-type]  # what a string gives
 
 
 def test_unknown_setting_is_refused_with_the_nearest() -> None:

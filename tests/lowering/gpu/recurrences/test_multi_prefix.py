@@ -52,7 +52,7 @@ def given(seed: int) -> list[np.ndarray]:
 def test_rounds_find_the_same_counts(text: str) -> None:
     case = with_updates(text)
     made = case.fresh.declared(rewrite_multi_prefix(case.program, case.facts, case.fresh))
-    assert ("_rounds" in text_of(made)) == ("= 3" not in text)
+    assert ("_expanded" in text_of(made)) == ("= 3" not in text)
     case.assert_scheduled(made, given, 8)
 
 

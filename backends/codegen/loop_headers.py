@@ -27,13 +27,13 @@ def loop_header(
     >>> loop_header("i", "n", "0", -2)
     'for (int64_t i = n; i > 0; i -= 2)'
     >>> loop_header("i", "0", "n", 2, left="m")
-    'for (int64_t i = 0, m = rounds_between(0, n, 2); m != 0; m--, i += 2)'
+    'for (int64_t i = 0, m = trip_count(0, n, 2); m != 0; m--, i += 2)'
     """
     sign = "+" if step > 0 else "-"
     advance = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
     if left is not None:
         low, high = (lo, hi) if step > 0 else (hi, lo)
-        count = f"rounds_between({low}, {high}, {abs(step)})"
+        count = f"trip_count({low}, {high}, {abs(step)})"
         return f"for ({kind} {name} = {lo}, {left} = {count}; {left} != 0; {left}--, {advance})"
     return _for_header(name, lo, hi, step, advance, kind)
 

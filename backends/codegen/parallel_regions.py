@@ -13,7 +13,7 @@
         return f_part(given->y, given->x, first, last);
     }
 
-and in place of the loop, `pe_lib->parallel(pe_lib, f_part_call, &given, rounds, work, fault)`.
+and in place of the loop, `pe_lib->parallel(pe_lib, f_part_call, &given, iterations, work, fault)`.
 Captured values are passed as parameters, since compilers honour `restrict` only on these.
 """
 

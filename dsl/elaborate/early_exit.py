@@ -121,7 +121,7 @@ def _copy_before_loop(ctx: Context, value: Array, span: Span) -> Array:
     if not _has_invariant_shape(ctx, value):
         raise error(
             "CD0144", CdSyntaxError,
-            "`return` inside a loop cannot give an array whose size depends on the round", span,
+            "`return` inside a loop cannot give an array whose size depends on the iteration", span,
             helps=("set the slice's ends, `break`, and return the array after the loop",),
         )  # fmt: skip
     outer, ctx.out = ctx.out, ctx.prologue

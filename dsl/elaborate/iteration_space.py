@@ -98,7 +98,7 @@ def first_iteration(frame: Frame, source: IterationSpace) -> tuple[Value, Iterat
     Precondition: the counter starts at a static number.
     """
     first = source.lo.constant
-    assert first is not None, "the first round is at a known number"
+    assert first is not None, "the first iteration is at a known number"
     symbol = frame.ctx.symbol(source.name)
     return _substitute_counter(frame, source.item(symbol), symbol, first), replace(
         source, lo=const(first + source.step)

@@ -297,7 +297,7 @@ def _refuse_carried_constants(
                 "CD0208",
                 CdTypeError,
                 f"`{name}` is {describe(before)} before the loop, and each "
-                "round makes another of it",
+                "iteration makes another of it",
                 statement.span,
                 helps=(
                     "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "

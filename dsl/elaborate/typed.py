@@ -85,7 +85,7 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """A tuple or list of returned values; `made` is the class of a named tuple."""
+    """A tuple or list of returned values; `named_tuple` is the class of a named tuple."""
 
     items: tuple[Return, ...]
     kind: str

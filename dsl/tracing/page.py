@@ -44,7 +44,7 @@ pre, #tree { background: var(--panel); border: 1px solid var(--rule); border-rad
 #tree details, #tree div { padding-left: 1.1rem; white-space: pre }
 #tree summary { cursor: pointer; margin-left: -1.1rem }
 .at { color: var(--link); cursor: pointer; margin-right: .7rem; user-select: none }
-.comment > summary { color: var(--link) } .loop > summary, .round > summary, .branch > summary
+.comment > summary { color: var(--link) } .loop > summary, .iteration > summary, .branch > summary
   { font-style: italic } .folded { color: var(--soft) } .bad, .error { color: var(--bad) }
 .on { background: var(--mark) } .gone { display: none }
 pre span { display: block; min-height: 1.2em }

@@ -24,7 +24,7 @@ class TreeNode:
     """A node of the tree; its children are computed lazily."""
 
     kind: str
-    """`call`, `comment`, `loop`, `round`, `branch`, `statement`, `record`, `term`, `folded` or
+    """`call`, `comment`, `loop`, `iteration`, `branch`, `statement`, `record`, `term`, `folded` or
     `error`."""
     text: str
     span: Span
@@ -113,7 +113,7 @@ class _RunTree:
                 names = [f"{symbol.name} = {self.run.table[part[0], at]}" for part in iterations]
             case While():
                 iterations = self._split_while(rows, depth)
-                names = [f"round {n}" for n in range(len(iterations))]
+                names = [f"iteration {n}" for n in range(len(iterations))]
         text = _header_text(span.text)
         return TreeNode(
             "loop", text, span, lambda: self.iteration_nodes(iterations, names, span, depth)
@@ -243,7 +243,7 @@ def _header_text(text: str) -> str:
     return text.split(":")[0] + ":" if text.startswith(s.BLOCK_PREFIXES) else text
 
 
-_COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",
+_COLORS = {"call": "1", "comment": "36", "loop": "34", "iteration": "34", "branch": "34",
            "statement": "1", "folded": "2", "error": "31"}  # fmt: skip
 
 

@@ -8,8 +8,8 @@ Analysis only.
 >>> from plusequals.lowering.ir.ops import OPS
 >>> b, i = Node(0, "b", (), dtypes.int64), Symbol("i", 0)
 >>> is_found = Apply(OPS["ge"], (Read(b, ()), Const(0, dtypes.int64)), dtypes.bool_)
->>> rounds = (Range(i, const(0), const(9)),)
->>> is_always(is_found, {0: Position(var(i))}, rounds), is_never(is_found, {}, rounds)
+>>> ranges = (Range(i, const(0), const(9)),)
+>>> is_always(is_found, {0: Position(var(i))}, ranges), is_never(is_found, {}, ranges)
 (True, False)
 """
 

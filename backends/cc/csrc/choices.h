@@ -1,6 +1,6 @@
 // Choices without branches: both sides are computed, then one is taken by its bits, so that
 // compilers make vectors of the loops around. A piece `straight_NAME` returns what `NAME` does.
-// So does `quick_NAME`, for loops that never become vectors: what a round waits for takes an
+// So does `quick_NAME`, for loops that never become vectors: what an iteration waits for takes an
 // instruction or two, and a processor guesses right unless there are NaNs now and then.
 
 //! pick_$t: i8 i16 i32 i64 u8 u16 u32 u64

@@ -105,8 +105,8 @@ static inline $T min_$t($T a, $T b) { return a <= b ? a : b; }
 //! abs_$t: i8 i16 i32 i64
 static inline $T abs_$t($T a) { return ($T)((a ^ (a >> ($b - 1))) - (a >> ($b - 1))); }
 
-//! rounds_between
-static inline int64_t rounds_between(int64_t low, int64_t high, int64_t step)
+//! trip_count
+static inline int64_t trip_count(int64_t low, int64_t high, int64_t step)
 {
     return low < high ? (int64_t)(((uint64_t)high - (uint64_t)low - 1) / (uint64_t)step + 1) : 0;
 }

@@ -9,8 +9,8 @@ static inline int64_t bytes_of(int64_t count, int64_t extent)
 }
 
 //! apart
-/* Keep what a round of a loop reads and writes apart from other rounds: no vectors are made, and
-   no value is kept for later ones. */
+/* Keep what an iteration of a loop reads and writes apart from other iterations: no vectors are
+   made, and no value is kept for later ones. */
 static inline void apart(void) { __asm__ volatile("" ::: "memory"); }
 
 //! zeroed

@@ -1,13 +1,13 @@
-/* The run-time library: threads that share the rounds of loops, the question whether somebody wants
-   a call to end, and storage that calls leave to later ones. One per process; generated code gets
-   it as a `shared_run`.
+/* The run-time library: threads that share the iterations of loops, the question whether somebody
+   wants a call to end, and storage that calls leave to later ones. One per process; generated code
+   gets it as a `shared_run`.
 
-   A loop that is run in parallel is a job. Its rounds are cut into chunks of neighbours, and these
-   into shares, one for each thread: a thread takes the chunks of its own share in order, then those
-   that are left of others; the caller has the first share. So in the next loop over the same rounds
-   a thread finds in its cache what it had before. There is one job at a time: whoever comes while
-   there is one works alone, and so does a loop inside of a loop. Which thread runs which chunk
-   decides nothing, since rounds do not depend on each other.
+   A loop that is run in parallel is a job. Its iterations are cut into chunks of neighbours, and
+   these into shares, one for each thread: a thread takes the chunks of its own share in order, then
+   those that are left of others; the caller has the first share. So in the next loop over the same
+   iterations a thread finds in its cache what it had before. There is one job at a time: whoever
+   comes while there is one works alone, and so does a loop inside of a loop. Which thread runs
+   which chunk decides nothing, since iterations do not depend on each other.
 
    Workers are started when first needed, spin for about as long after a job as it takes to wake one
    up, and then sleep. For a job that is no longer than that they are woken up only where the one
@@ -34,7 +34,7 @@ enum {
     MOST_THREADS = 256,
     CHUNKS = 4, /* for each thread: who is late gets fewer */
     LINE = 64, /* bytes that processors share, elements from which on chunks begin at multiples */
-    LONG = 1024, /* rounds of chunks that do */
+    LONG = 1024, /* iterations of chunks that do */
     SPIN_NS = 50000, /* about as long as a system takes to run a thread that it wakes up */
     ASLEEP = 5, /* so many times the work is worth sharing with who is to be woken up first */
     WAKES = 2, /* how many others one wakes up */
@@ -53,7 +53,7 @@ typedef struct {
     shared_part part;
     const void *with;
     share *shares;
-    int64_t rounds, size, threads;
+    int64_t iterations, size, threads;
     _Atomic int64_t worst; /* the first chunk known to have ended badly */
     _Atomic int stop;
     int wanted; /* how many workers may still join */
@@ -108,9 +108,9 @@ static void *lend(int64_t bytes)
 
 static void give_back(void *storage) { keep_block((Block *)storage - 1, KEPT); }
 
-static int alone(shared_part part, const void *with, int64_t rounds, int64_t *fault)
+static int alone(shared_part part, const void *with, int64_t iterations, int64_t *fault)
 {
-    return part(with, 0, rounds, fault);
+    return part(with, 0, iterations, fault);
 }
 
 #ifdef PE_THREADS
@@ -157,7 +157,7 @@ static void work_on_share(job *one, share *mine)
         if (chunk >= mine->end || chunk > atomic_load(&one->worst)) return;
         if (atomic_load_explicit(&one->stop, memory_order_relaxed)) return;
         const int64_t first = chunk * one->size;
-        const int64_t left = one->rounds - first;
+        const int64_t left = one->iterations - first;
         const int64_t last = first + (left < one->size ? left : one->size);
         const int status = one->part(one->with, first, last, fault);
         if (!status) continue;
@@ -285,30 +285,30 @@ static void has_ended(void)
     pthread_mutex_unlock(&lock);
 }
 
-static bool is_worth(int64_t worth, int64_t work, int64_t rounds)
+static bool is_worth(int64_t worth, int64_t work, int64_t iterations)
 {
-    return work >= worth || rounds >= worth / work;
+    return work >= worth || iterations >= worth / work;
 }
 
 static int parallel(
-    const shared_run *run, shared_part part, const void *with, int64_t rounds, int64_t work,
+    const shared_run *run, shared_part part, const void *with, int64_t iterations, int64_t work,
     int64_t *fault)
 {
-    if (rounds <= 0) return 0;
+    if (iterations <= 0) return 0;
     if (work < 1) work = 1;
     int64_t threads = run->threads < MOST_THREADS ? run->threads : MOST_THREADS;
-    if (threads < 2 || current || !is_worth(run->worth, work, rounds)) {
-        return alone(part, with, rounds, fault);
+    if (threads < 2 || current || !is_worth(run->worth, work, iterations)) {
+        return alone(part, with, iterations, fault);
     }
 
-    const int64_t least = run->worth / CHUNKS / work + 1; /* rounds of a chunk */
-    int64_t chunks = rounds / least;
+    const int64_t least = run->worth / CHUNKS / work + 1; /* iterations of a chunk */
+    int64_t chunks = iterations / least;
     if (threads > chunks) threads = chunks;
-    if (threads < 2) return alone(part, with, rounds, fault);
+    if (threads < 2) return alone(part, with, iterations, fault);
     chunks = chunks < threads * CHUNKS ? chunks / threads * threads : threads * CHUNKS;
-    int64_t size = (rounds - 1) / chunks + 1;
+    int64_t size = (iterations - 1) / chunks + 1;
     if (size >= LONG) size = (size + LINE - 1) / LINE * LINE;
-    chunks = (rounds - 1) / size + 1;
+    chunks = (iterations - 1) / size + 1;
     if (threads > chunks) threads = chunks;
     share shares[threads];
     for (int64_t k = 0; k < threads; k++) {
@@ -316,16 +316,16 @@ static int parallel(
         shares[k].end = chunks * (k + 1) / threads;
     }
     job one = {.part = part, .with = with, .shares = shares};
-    one.rounds = rounds, one.size = size, one.threads = threads;
+    one.iterations = iterations, one.size = size, one.threads = threads;
     atomic_store(&one.worst, INT64_MAX);
     one.wanted = (int)threads - 1;
 
     pthread_mutex_lock(&lock);
     const bool asleep = started - sleeping < one.wanted && exactly() - ended > SPIN_NS;
     const int64_t much = run->worth < INT64_MAX / ASLEEP ? run->worth * ASLEEP : INT64_MAX;
-    if (shared || closing || (asleep && !is_worth(much, work, rounds))) {
+    if (shared || closing || (asleep && !is_worth(much, work, iterations))) {
         pthread_mutex_unlock(&lock);
-        const int status = alone(part, with, rounds, fault);
+        const int status = alone(part, with, iterations, fault);
         if (asleep) has_ended();
         return status;
     }
@@ -389,11 +389,11 @@ static void prepare(int64_t thread)
 #else
 
 static int parallel(
-    const shared_run *run, shared_part part, const void *with, int64_t rounds, int64_t work,
+    const shared_run *run, shared_part part, const void *with, int64_t iterations, int64_t work,
     int64_t *fault)
 {
     (void)run, (void)work;
-    return rounds <= 0 ? 0 : alone(part, with, rounds, fault);
+    return iterations <= 0 ? 0 : alone(part, with, iterations, fault);
 }
 
 static void end(void) {}

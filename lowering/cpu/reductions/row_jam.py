@@ -155,7 +155,7 @@ class _RowJam(OutermostRewriter):
         copies: dict[int, Node] = {}
         for node in sorted(privates, key=lambda private: private.id):
             shape = node.static_shape
-            assert shape is not None, "what a round has for itself has a size"
+            assert shape is not None, "what an iteration has for itself has a size"
             if node.rank:
                 copies[node.id] = self.fresh.array(node.label, shape, node.dtype, node.purpose)
             else:

@@ -81,8 +81,8 @@ def test_iterations_of_a_while_whose_body_is_one_comment_branch_or_loop() -> Non
     with pe.trace() as trace:
         f(np.zeros(3), 2)
     told = [line[6:].strip() for line in str(trace).splitlines()]
-    kinds = ("round", "step", "sides", "if n:", "t =")
-    once = ["round 0", "step", "round 1", "step"]
-    once += ["round 0", "sides", "if n:  does not hold", "round 1", "sides", "if n:  holds"]
-    once += ["round 0", "t = 0", "t = 1", "round 1", "t = 0", "t = 1"]
+    kinds = ("iteration", "step", "sides", "if n:", "t =")
+    once = ["iteration 0", "step", "iteration 1", "step"]
+    once += ["iteration 0", "sides", "if n:  does not hold", "iteration 1", "sides", "if n:  holds"]
+    once += ["iteration 0", "t = 0", "t = 1", "iteration 1", "t = 0", "t = 1"]
     assert [line for line in told if line.startswith(kinds)] == once

@@ -260,7 +260,7 @@ def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPat
         assert reason_of(body, "u", **FEW) == [reason]
 
 
-def test_a_fill_in_rounds_between_is_seen() -> None:
+def test_a_fill_in_trip_count_is_seen() -> None:
     i, j, k = symbols("i j k")
     y, x, u = node(0, "y", 8), node(1, "x", 8), node(2, "u", 8)
     some = For(i, const(2), const(5), 1, (Store(at(u, i), read(x, i)),))

@@ -2,17 +2,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
+/* Runs the iterations first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
 typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
 
 /* What a routine may ask of the run-time library. Statuses are those of every entry: 0, 1 for a
    fault, 2 where memory ran out, 3 where the call is to end because it was interrupted. */
 typedef struct shared_run {
-    /* Run a part on all rounds of a loop, each once, by as many threads as may and are worth it;
-       `work` is about what a round costs, in the unit of `worth`. The status, and the fault, are
-       those of the first round in order that has one. */
+    /* Run a part on all iterations of a loop, each once, by as many threads as may and are worth
+       it; `work` is about what an iteration costs, in the unit of `worth`. The status, and the
+       fault, are those of the first iteration in order that has one. */
     int (*parallel)(
-        const struct shared_run *run, shared_part part, const void *with, int64_t rounds,
+        const struct shared_run *run, shared_part part, const void *with, int64_t iterations,
         int64_t work, int64_t *fault);
     /* Whether the call is to end. */
     int (*interrupted)(void);

@@ -33,7 +33,7 @@ def _select_arms(procedure: Procedure, many: bool) -> Procedure:
 
     def select(stmt: Statement) -> tuple[Statement, ...]:
         if isinstance(stmt, Branch) and stmt.many:
-            return stmt.then if many else stmt.other
+            return stmt.then if many else stmt.orelse
         return (stmt,)
 
     body = map_statements(procedure.body, select)

@@ -299,9 +299,9 @@ def _map_parts(
 ) -> Assign:
     """Return the statement with its expressions and index expressions replaced."""
 
-    def access(place: Access) -> Access:
-        return Access(place.node, tuple(
-            Dynamic(expr(at.value)) if isinstance(at, Dynamic) else index(at) for at in place.index
+    def access(old: Access) -> Access:
+        return Access(old.node, tuple(
+            Dynamic(expr(at.value)) if isinstance(at, Dynamic) else index(at) for at in old.index
         ))  # fmt: skip
 
     def domain(original: Domain) -> Domain:

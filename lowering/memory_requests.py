@@ -122,8 +122,8 @@ def _refusal_diagnostic(
     node: Node, current: Decision, fate: Request, conflict: Span, is_outside: bool
 ) -> Diagnostic:
     """Return the diagnostic of requests that cannot be met, with all spans involved."""
-    places = [request for request in current.requests if request.span is not NOWHERE]
-    labels = [Label(request.span, f"asks for {request.mode}") for request in places]
+    located = [request for request in current.requests if request.span is not NOWHERE]
+    labels = [Label(request.span, f"asks for {request.mode}") for request in located]
     if conflict is not NOWHERE:
         labels.append(Label(conflict, fate.why))
     if current.mode == VIRTUAL and fate.mode == LOCAL:
@@ -143,9 +143,9 @@ def _refusal_diagnostic(
 
 def _written_constant(program: Program, node: Node) -> Diagnostic:
     """Return the diagnostic of a constant array of the caller that is written."""
-    place = _conflict_span(program, node, True)
+    span = _conflict_span(program, node, True)
     message = f"tensor `{node.label}` is constant, and the function writes it"
-    labels = () if place is NOWHERE else (Label(place),)
+    labels = () if span is NOWHERE else (Label(span),)
     return Diagnostic("CD0804", message, labels, (), ("make it without `constant=True`",))
 
 

@@ -134,8 +134,8 @@ class _Counting:
     program: Program
     body: tuple[Stmt, ...]
     """The statements of all kernels, in order."""
-    found: Accesses
-    known: CallValues
+    accesses: Accesses
+    call_values: CallValues
     assumed: dict[Assumption, None] = field(default_factory=dict)
     is_sampled: bool = False
     _times: dict[tuple[int, ...], tuple[Context, float]] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class _Counting:
         """Return how often a program point is reached."""
         key = (*map(id, inside), -1, *map(id, tests))
         if key not in self._times:
-            domain = self.noted(domain_points(inside, tests, frozenset(), self.known))
+            domain = self.noted(domain_points(inside, tests, frozenset(), self.call_values))
             self._times[key] = (inside, tests), domain.times
         return self._times[key][1]
 
@@ -189,14 +189,16 @@ class _Counting:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Return the extents of an array, 0 for an unknown one."""
-        extents = (evaluate_index(extent, {}, self.known) for extent in node.shape)
+        extents = (evaluate_index(extent, {}, self.call_values) for extent in node.shape)
         return tuple(0 if extent is None else max(0, int(extent)) for extent in extents)
 
     def once(self, node: Node) -> tuple[int, int]:
         """Return how many elements are upward exposed, and how many are written; upper bounds."""
-        size, sites = self.size(node), self.found.of(node)
+        size, sites = self.size(node), self.accesses.of(node)
         if size > MAX_TRACKED_ELEMENTS:
-            read = [site for site in sites if upward_exposed.may_read_entry_value(self.found, site)]
+            read = [
+                site for site in sites if upward_exposed.may_read_entry_value(self.accesses, site)
+            ]
             written = [site for site in sites if site.writes]
             self.is_sampled |= any(s and not any(map(self.is_whole, s)) for s in (read, written))
             return size * bool(read), size * bool(written)
@@ -204,7 +206,7 @@ class _Counting:
         for _, of_statement in groupby(sites, lambda site: site.route[0]):
             group = tuple(of_statement)
             readers = [
-                site for site in group if upward_exposed.may_read_entry_value(self.found, site)
+                site for site in group if upward_exposed.may_read_entry_value(self.accesses, site)
             ]
             writers = [site for site in group if site.writes]
             needed |= self.before(
@@ -229,7 +231,7 @@ class _Counting:
             return touched
         certain = filter(self.is_sure, writers)
         needed = upward_exposed.upward_exposed(
-            readers, certain, touched.shape, self.known, self.noted
+            readers, certain, touched.shape, self.call_values, self.noted
         )
         if needed is not None:
             return touched & needed
@@ -250,7 +252,7 @@ class _Counting:
             kind = isinstance(_statement_at(self.body, site), Fill)
         else:
             kind = not any(isinstance(index, Dynamic) for index in site.index)
-        at = domain_points(site.inside, site.tests, frozenset(), self.known)
+        at = domain_points(site.inside, site.tests, frozenset(), self.call_values)
         return kind and not at.assumed and not at.is_sampled
 
     def marked(self, site: Site) -> NDArray[np.bool_]:
@@ -309,23 +311,25 @@ class _Counting:
         """Return the points of a site, with columns for the symbols of some of its subscripts."""
         wanted = (subscript.symbols() for subscript in index if isinstance(subscript, Affine))
         return self.noted(
-            domain_points(site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.known)
+            domain_points(
+                site.inside, site.tests, frozenset[Symbol]().union(*wanted), self.call_values
+            )
         )
 
     def axis(self, index: Index, at: Points) -> NDArray[np.int64] | slice | None:
         """Return the values of a subscript at points; all of its axis where it depends on data."""
         if isinstance(index, Dynamic):
             return slice(None)
-        number = evaluate_index(index, at.columns, self.known)
+        number = evaluate_index(index, at.columns, self.call_values)
         return None if number is None else np.broadcast_to(number, at.weight.shape)[at.weight > 0]
 
     def peak(self, plan: MemoryPlan) -> int:
         """Return the bytes that a call allocates: the arena, and arrays that grow while it runs."""
         sizes = {size.symbol for size in plan.sizes}
-        if plan.arena and not sizes <= self.known.symbols.keys():
+        if plan.arena and not sizes <= self.call_values.symbols.keys():
             self.assumed[Assumption("sizes are not known: the temporaries are left out")] = None
             return 0
-        block = plan.layout(self.known.symbols).total if plan.arena else 0
+        block = plan.layout(self.call_values.symbols).total if plan.arena else 0
         return block + sum(self.largest(node) for node in plan.growing)
 
     def largest(self, node: Node) -> int:
@@ -334,11 +338,11 @@ class _Counting:
         for inside, stmt in _find_allocations(self.body, node, ()):
             wanted = (extent.symbols() for extent in node.shape)
             at = self.noted(
-                domain_points(inside, (), frozenset[Symbol]().union(*wanted), self.known)
+                domain_points(inside, (), frozenset[Symbol]().union(*wanted), self.call_values)
             )
             size = np.ones(at.weight.shape)
             for extent in node.shape:
-                number = evaluate_index(extent, at.columns, self.known)
+                number = evaluate_index(extent, at.columns, self.call_values)
                 if number is None:
                     text = f"the size of `{node.label}` is not known before: it is left out"
                     self.assumed[Assumption(text, stmt.span)] = None

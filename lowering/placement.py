@@ -24,23 +24,23 @@ Where = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorageDecision:
     """The storage of a node, and the sentence that gives the reason."""
 
     where: Where
     why: str
-    room: str = ""
+    memory: str = ""
     """Of temporaries in memory: how many bytes, and which."""
 
     def __str__(self) -> str:
-        return f"{self.why}; {self.room}" if self.room else self.why
+        return f"{self.why}; {self.memory}" if self.memory else self.why
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The storage of every node of a program, by node id."""
 
-    places: Mapping[int, Place]
+    places: Mapping[int, StorageDecision]
     decisions: tuple[Decision, ...] = ()
     """What the passes decided, in order."""
     memory: MemoryPlan = field(default_factory=lambda: MemoryPlan((), (), (), ()))
@@ -54,7 +54,7 @@ class Placement:
     picks: bool = False
     """Whether selects are computed without branches, so that loops are vectorized."""
 
-    def __getitem__(self, node: Node) -> Place:
+    def __getitem__(self, node: Node) -> StorageDecision:
         return self.places[node.id]
 
 
@@ -64,12 +64,17 @@ def place_nodes(
     """Return the storage of each node of a finished program, with reasons; nodes without array
     included."""
     moving = permuted_nodes(program)
-    places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
-    places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
+    places = {
+        p.node.id: StorageDecision("parameter", "the caller provides it")
+        for p in program.parameters
+    }
+    places |= {
+        n.id: StorageDecision("result", "it is handed to the caller") for n in program.results
+    }
     reasons = _reasons(decisions)
     for decision in decisions:
         if decision.node is not None and decision.outcome in ("virtual", "removed", "reused"):
-            places[decision.node.id] = Place(decision.outcome, str(decision))
+            places[decision.node.id] = StorageDecision(decision.outcome, str(decision))
     privatized = thread_privates(program)
     plan = plan_memory(program, stack_bytes, privatized)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
@@ -81,7 +86,9 @@ def place_nodes(
             because = UNUSED
         if node.id in privatized:
             because = because or "an iteration of its loop writes it before it reads it"
-            places[node.id] = Place("private", because, "each thread that runs the loop has a copy")
+            places[node.id] = StorageDecision(
+                "private", because, "each thread that runs the loop has a copy"
+            )
             continue
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
@@ -142,14 +149,16 @@ _DECIDING: tuple[Outcome, ...] = (
 _DENIED: Mapping[Outcome, str] = {"stored": "not virtual: ", "whole": "kept whole: "}
 
 
-def _local_place(node: Node, moving: bool, why: str, plan: MemoryPlan, storage_text: str) -> Place:
+def _local_place(
+    node: Node, moving: bool, why: str, plan: MemoryPlan, storage_text: str
+) -> StorageDecision:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
-        return Place("runtime", why or _READ_LATER, "its size is known only at run time")
+        return StorageDecision("runtime", why or _READ_LATER, "its size is known only at run time")
     if node.rank == 0 and not moving:
-        return Place("register", why or "it is a scalar that only this function uses")
+        return StorageDecision("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
-        return Place("scratch", "it is a scalar that trades places with another array")
-    return Place("scratch", why or _READ_LATER, storage_text)
+        return StorageDecision("scratch", "it is a scalar that trades places with another array")
+    return StorageDecision("scratch", why or _READ_LATER, storage_text)
 
 
 UNUSED = "later passes left nothing that uses it"

@@ -97,18 +97,18 @@ class _Marks:
 
     nodes: set[int]
     symbols: set[Symbol] = field(default_factory=set)
-    kept: set[int] = field(default_factory=set)
+    statements: set[int] = field(default_factory=set)
 
     @property
     def size(self) -> int:
-        return len(self.nodes) + len(self.symbols) + len(self.kept)
+        return len(self.nodes) + len(self.symbols) + len(self.statements)
 
     def keeping(self, statement: Statement) -> _Marks:
-        return _Marks(self.nodes, self.symbols, {*self.kept, id(statement)})
+        return _Marks(self.nodes, self.symbols, {*self.statements, id(statement)})
 
     def with_need(self, statement: Statement) -> _Marks:
         """Return these marks and what a statement itself reads and uses."""
-        more = _Marks(set(self.nodes), set(self.symbols), set(self.kept))
+        more = _Marks(set(self.nodes), set(self.symbols), set(self.statements))
         more.need(statement)
         return more
 
@@ -131,7 +131,7 @@ class _Marks:
             case _:
                 is_needed = any(node.id in self.nodes for node in direct_writes(statement))
         if is_needed:
-            self.kept.add(id(statement))
+            self.statements.add(id(statement))
             self.need(statement)
             if isinstance(statement, For | While):
                 for nested in bodies(statement):
@@ -151,7 +151,7 @@ class _Marks:
                 case _:
                     is_jump = False
             if is_jump:
-                self.kept.add(id(statement))
+                self.statements.add(id(statement))
                 self.need(statement)
             any_jump = any_jump or is_jump
         return any_jump
@@ -179,7 +179,7 @@ def _prune(body: Iterable[Statement], marks: _Marks) -> tuple[Statement, ...]:
     return tuple(
         rewrite.with_bodies(statement, tuple(_prune(inner, marks) for inner in bodies(statement)))
         for statement in body
-        if id(statement) in marks.kept
+        if id(statement) in marks.statements
     )
 
 

@@ -117,7 +117,7 @@ class CompiledC:
     def _begin_guess(self, command: tuple[str, ...]) -> None:
         """Start compiling the run-time library with the flags of a compiler that accepts them all:
         the first call is ready sooner."""
-        if self.shares()[0] > 1 and processors() > 1:
+        if self.parallel_limits()[0] > 1 and processors() > 1:
             compiler = Toolchain(command, "", "", probe.probe_flags(command), ())
             all_flags = compile_flags(compiler, thread_pool.LIBRARY_OPTIONS[1])
             self._guess = AdvanceCompilation(
@@ -127,7 +127,7 @@ class CompiledC:
     def prepare(self) -> None:
         """Start compiling the libraries that calls may need, concurrently with lowering, as far as
         there are processors; raises CdBackendError."""
-        if self.shares()[0] > 1 and settings.current().cache:  # otherwise once per process
+        if self.parallel_limits()[0] > 1 and settings.current().cache:  # otherwise once per process
             self._begin_threads()
         if processors() > 2:
             self.fast_path.begin(self.toolchain)
@@ -155,7 +155,7 @@ class CompiledC:
             if library is None:
                 return None
             pool = self.threads(saved["threads"]) if saved["threads"] else None
-            table = None if pool is None else pool.table(*self.shares())
+            table = None if pool is None else pool.table(*self.parallel_limits())
             return StoredCall(saved, library, pool, table, faults)
         except LoadError:
             return None
@@ -191,7 +191,7 @@ class CompiledC:
                 library,
                 library.function(source.entry),
                 runtime if source.asks else None,
-                self.shares(),
+                self.parallel_limits(),
                 self.fast_path.empty,
             )
             for procedure, source in zip(procedures, sources, strict=True)
@@ -214,7 +214,7 @@ class CompiledC:
                     pool.start()
             return existing
 
-    def shares(self) -> tuple[int, int]:
+    def parallel_limits(self) -> tuple[int, int]:
         """Return the number of threads of parallel loops, and their least work."""
         machine = target()
         return machine.threads, machine.parallel_from

@@ -52,7 +52,7 @@ class CompiledCode:
     function: Any
     threads: ThreadPool | None = None
     """The run-time library, for code that needs it."""
-    shares: tuple[int, int] = (1, 0)
+    parallel_limits: tuple[int, int] = (1, 0)
     """The number of threads of parallel loops, and their least work."""
     empty: Empty = np.empty
     """Allocates uninitialized arrays, as `numpy.empty`."""
@@ -104,7 +104,7 @@ class CompiledCode:
     @property
     def table(self) -> Any:
         """The table of the run-time library that is passed to it; None where it needs none."""
-        return None if self.threads is None else self.threads.table(*self.shares)
+        return None if self.threads is None else self.threads.table(*self.parallel_limits)
 
     def fail(self, status: int, *fault: int) -> NoReturn:
         """Raise the error of a status other than 0, with the fault record of the run."""
@@ -275,7 +275,7 @@ class _Printing:
 
 
 def _print_text(statement: Print, values: Any) -> str:
-    widths = (records.slot_count(p.dtype) for p in statement.pieces if not isinstance(p, str))
+    widths = (records.slot_count(p.dtype) for p in statement.fragments if not isinstance(p, str))
     decoded = records.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
     return statement.text(decoded)
 

@@ -67,14 +67,14 @@ def compile_flags(toolchain: Toolchain, optimize: settings.Effort | None = None)
     return (*toolchain.flags, f"-O{level}", _SHARED)
 
 
-def finish_compilation(trial: Trial, text: str, name: str, places: LineLocations) -> bytes:
+def finish_compilation(trial: Trial, text: str, name: str, line_locations: LineLocations) -> bytes:
     """Wait for a compilation; return the shared object.
 
     Raises CdBackendError: CD0802 where the compiler rejects the text, CD0812 where it fails.
     """
     code, result = trial.ended()
     if not code:
-        raise _compile_error(result, text, name, trial.toolchain, trial.command, places)
+        raise _compile_error(result, text, name, trial.toolchain, trial.command, line_locations)
     return code
 
 
@@ -227,14 +227,14 @@ def _compile_error(
     name: str,
     toolchain: Toolchain,
     command: tuple[str, ...],
-    places: LineLocations,
+    line_locations: LineLocations,
 ) -> CdBackendError:
     """Return the error of a failed compilation."""
     report = _write_report(name, text, ran, toolchain, command)
     note = f"everything needed to look into it is in {report}"
     rejection = re.search(r"kernel\.c:(\d+):(?:\d+:)? (?:fatal )?error: ", ran.said)
     if ran.status > 0 and rejection and "o space left" not in ran.said:
-        span = places(int(rejection[1])) or NOWHERE
+        span = line_locations(int(rejection[1])) or NOWHERE
         message = f"the C made of `{name}` was refused by {toolchain.name}"
         helps = (
             "this is a fault of plusequals, not of your function: please send that file",

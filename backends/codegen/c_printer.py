@@ -439,16 +439,16 @@ class _Printer:
 
     def if_(self, stmt: If, keyword: str = "if") -> None:
         self.block(f"{keyword} ({self.text(stmt.test)})", stmt.then, stmt.span)
-        if not stmt.other:
+        if not stmt.orelse:
             return
         self.lines.pop()
-        match self.printed(stmt.other):
-            case [(at, If() as chained)] if id(stmt.other) not in self.vectors.plan.homes:
+        match self.printed(stmt.orelse):
+            case [(at, If() as chained)] if id(stmt.orelse) not in self.vectors.plan.homes:
                 self.path.append(str(at))
                 self.if_(chained, "} else if")
                 self.path.pop()
             case _:
-                self.block("} else", stmt.other, stmt.span)
+                self.block("} else", stmt.orelse, stmt.span)
 
     def printed(self, body: tuple[Stmt, ...]) -> list[tuple[int, Stmt]]:
         """Return the statements of a body that are printed, with their positions."""
@@ -493,7 +493,7 @@ class _Printer:
         self.faults.append((stmt.fault, stmt.span))
 
     def print(self, stmt: Print) -> None:
-        values = tuple(fragment for fragment in stmt.pieces if not isinstance(fragment, str))
+        values = tuple(fragment for fragment in stmt.fragments if not isinstance(fragment, str))
         slots = 2 + sum(records.slot_count(value.dtype) for value in values)
         number = len(self.prints)
         self.line("{", stmt.span)
@@ -535,7 +535,7 @@ class _Printer:
         self.line("{", span)
         self.depth += 1
         self.line(f"const int64_t {bytes_} = {total};", span)
-        if node.id in frame.exchanged:
+        if node.id in frame.permuted:
             self.line(f"{name} = chained(&chain, {bytes_});", span)
         else:
             capacity = frame.capacity[node.id]

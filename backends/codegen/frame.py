@@ -85,14 +85,14 @@ class Frame:
     names: Names
     function: str
     """The name of the body function."""
-    exchanged: frozenset[int]
-    """Nodes whose arrays are exchanged: pointers that may alias and change."""
+    permuted: frozenset[int]
+    """Nodes whose arrays are permuted: pointers that may alias and change."""
     capacity: dict[int, str]
     """The variable with the capacity in bytes of each growing node."""
     blocks: dict[int, str]
     """The descriptor of each result of run-time shape."""
     homes: dict[int, str]
-    """The original array of each exchanged node: the caller's, or one on the stack."""
+    """The original array of each permuted node: the caller's, or one on the stack."""
     registers: tuple[Node, ...]
     privates: tuple[Node, ...]
     """Temporaries that are private to a thread of a parallel loop."""
@@ -115,8 +115,8 @@ class Frame:
 
     @property
     def frees_chain(self) -> bool:
-        """Whether storage of run-time size is exchanged: a chain then knows what to free."""
-        return any(node.id in self.exchanged for node in self.growing)
+        """Whether storage of run-time size is permuted: a chain then knows what to free."""
+        return any(node.id in self.permuted for node in self.growing)
 
     @property
     def growing(self) -> tuple[Node, ...]:
@@ -166,7 +166,7 @@ class Frame:
             yield "int status = 0;"
 
     def closing(self) -> Iterator[str]:
-        """Yield the epilogue: exchanged arrays are copied back, memory is freed."""
+        """Yield the epilogue: permuted arrays are copied back, memory is freed."""
         yield from self._copy_back()
         for node in self.program.results:
             if node.id in self.blocks:
@@ -246,7 +246,7 @@ class Frame:
     ) -> tuple[str, str]:
         """Return the qualifiers before and after the element type of a pointer to a node, in code
         that may exchange arrays or, like the body of a parallel loop, does not."""
-        if exchanges and node.id in self.exchanged:
+        if exchanges and node.id in self.permuted:
             return "", "*"
         written = {p.node.id: p.written for p in self.program.parameters}
         const = "" if written.get(node.id, True) else "const "
@@ -292,7 +292,7 @@ class Frame:
                 yield f"memcpy({self.homes[node.id]}, {self.name(buffer)}, {node.bytes});"
 
     def _copy_back_buffers(self) -> list[Node]:
-        """Return the temporary buffers for copying back exchanged arrays of the caller."""
+        """Return the temporary buffers for copying back permuted arrays of the caller."""
         local_ids = {node.id for node in self.program.locals}
         return [buffer.node for buffer in self.memory.arena if buffer.node.id not in local_ids]
 
@@ -306,7 +306,7 @@ class Frame:
     def _return_result(self, node: Node) -> Iterator[str]:
         """Yield the lines that pass a result of run-time shape to the caller, who frees it."""
         name, block = self.name(node), self.blocks[node.id]
-        if node.id not in self.exchanged:
+        if node.id not in self.permuted:
             yield f"{block}[0] = (int64_t)(intptr_t){name};"
             yield f"{name} = NULL;"
             return

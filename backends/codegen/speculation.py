@@ -103,7 +103,7 @@ def has_short_dependence(loop: For) -> bool:
     read = dict.fromkeys(
         (read_access.node.id, read_access.index)
         for stmt in write_stmts if targets
-        for read_access in direct_effects(stmt).found
+        for read_access in direct_effects(stmt).all_reads
     )  # fmt: skip
     return any(
         _is_short_dependence(written, index, loop)

@@ -256,7 +256,7 @@ class _VectorBlock:
                 return f"{self.named[access.node.id]} = {text};"
             name = self.named[access.node.id] = self.writer.texts.fresh(access.node.label)
             return f"{vector} {name} = {text};"
-        target = self.place(access.node, access.index)
+        target = self.element_text(access.node, access.index)
         if isinstance(stmt, Store):
             return f"{target} = {self.vector(value).text};"
         if has_integer_lanes(access.node) and isinstance(value, Cast):  # -1 where the test holds
@@ -268,7 +268,7 @@ class _VectorBlock:
         )
         return f"{target} = {call.text};"
 
-    def place(self, node: Node, index: tuple[Index, ...]) -> str:
+    def element_text(self, node: Node, index: tuple[Index, ...]) -> str:
         """Return the vector variable or the vector in memory that holds these lanes."""
         first_index = tuple(self.at(at) for at in index)
         if node.id in self.writer.names:
@@ -302,7 +302,7 @@ class _VectorBlock:
             case Read(node, ()):
                 return CText(self.named[node.id], POSTFIX)
             case Read(node, index):
-                operand = self.place(node, index)
+                operand = self.element_text(node, index)
                 if operand[0] != "*":
                     return CText(operand, POSTFIX)
                 if self.filled:
@@ -375,7 +375,7 @@ class _VectorBlock:
                 operator, remaining = mask_operation(test)
                 return infix(operator, [self.mask(side, bits) for side in (test.test, remaining)])
             case Read(node, index):
-                operand = self.place(node, index).replace("bool", "u8", 1)
+                operand = self.element_text(node, index).replace("bool", "u8", 1)
                 to = f"i{bits}x{self.width}"
                 widened = f"__builtin_convertvector({operand.replace('*(', '*(const ', 1)}, {to})"
                 return CText(f"({to})({widened} != 0)", UNARY)

@@ -97,7 +97,7 @@ class Run:
 
     code: ExecutableCode
     stream: Handle
-    places: dict[int, int] = field(default_factory=dict)
+    addresses_by_id: dict[int, int] = field(default_factory=dict)
     """The address of each node's array."""
     symbols: dict[Symbol, int] = field(default_factory=dict)
     """The current integers of the host."""
@@ -158,7 +158,7 @@ class Run:
                 continue
             node = parameter.node
             original = self.callers[node.id]
-            current = self.places[node.id] if parameter.returns else original
+            current = self.addresses_by_id[node.id] if parameter.returns else original
             if not isinstance(array, PlacedArray):
                 self.copies.download(array, current)
             elif current != original:
@@ -171,10 +171,10 @@ class Run:
         if not logs:
             return
         counters = given[-1]
-        self.copies.download(counters, self.places[code.parameters[-1].node.id])
+        self.copies.download(counters, self.addresses_by_id[code.parameters[-1].node.id])
         self.copies.finish()
         for k, node, position in logs:
-            self.copies.download(given[k][: counters[position]], self.places[node.id])
+            self.copies.download(given[k][: counters[position]], self.addresses_by_id[node.id])
         self.copies.finish()
 
     @property
@@ -185,12 +185,14 @@ class Run:
     def begin(self, given: Sequence[Any]) -> None:
         """Allocate and initialize memory."""
         size = REPORT_BYTES + self.code.plan.counted
-        self.reports = self.places[self.code.plan.answers.id] = self.take("what is reported", size)
+        self.reports = self.addresses_by_id[self.code.plan.answers.id] = self.take(
+            "what is reported", size
+        )
         self.arrived = self.reports + REPORT_BYTES
         self.clear(self.reports, size)
-        self.place(given)
+        self.bind(given)
 
-    def place(self, given: Sequence[Any]) -> None:
+    def bind(self, given: Sequence[Any]) -> None:
         """Place all arrays on the device, and bind the symbols of sizes."""
         code = self.code
         for symbol, position, axis in run_time_sizes(code.plan.program):
@@ -199,7 +201,7 @@ class Run:
             self.given(parameter, array)
         for node in (*code.plan.device, *code.results):
             if node.static_shape is not None:
-                self.places[node.id] = self.take(node.label, node.bytes)
+                self.addresses_by_id[node.id] = self.take(node.label, node.bytes)
 
     def take(self, label: str, size: int) -> int:
         """Allocate memory of the run; return its address."""
@@ -211,10 +213,10 @@ class Run:
         """Place an argument on the device: in place, or a copy in C order; a log is zeroed."""
         node = parameter.node
         if isinstance(array, PlacedArray):
-            self.places[node.id] = self.callers[node.id] = array.address
+            self.addresses_by_id[node.id] = self.callers[node.id] = array.address
             return
         address = self.take(node.label, array.nbytes)
-        self.places[node.id] = self.callers[node.id] = address
+        self.addresses_by_id[node.id] = self.callers[node.id] = address
         if parameter.log is None:
             self.copies.upload(address, array)
         else:
@@ -222,7 +224,7 @@ class Run:
 
     def take_result(self, node: Node) -> DeviceArray:
         """Return a result as a device array, which takes ownership of its memory."""
-        address = self.places[node.id]
+        address = self.addresses_by_id[node.id]
         shape = self.shapes.get(node.id, node.static_shape)
         assert shape is not None, "its storage was given, and so its shape"
         if address not in self.taken:  # an alias of another result or of an argument
@@ -239,7 +241,7 @@ class Run:
             shape = self.shapes.get(node.id, node.static_shape)
             assert shape is not None, "its storage was given, and so its shape"
             array = np.empty(shape, node.dtype.numpy)
-        self.copies.download(array, self.places[node.id])
+        self.copies.download(array, self.addresses_by_id[node.id])
         return array
 
     def end(self) -> None:
@@ -276,12 +278,14 @@ class Run:
                 self.launch(launch)
                 self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
-                self.clear(self.places[node.id], node.bytes)
+                self.clear(self.addresses_by_id[node.id], node.bytes)
             case Allocate(node):
                 self.give(node)
             case Exchange(nodes, sources):
-                addresses = [self.places[source.id] for source in sources]
-                self.places.update(zip((node.id for node in nodes), addresses, strict=True))
+                addresses = [self.addresses_by_id[source.id] for source in sources]
+                self.addresses_by_id.update(
+                    zip((node.id for node in nodes), addresses, strict=True)
+                )
             case ShowPrint():
                 self.show(step)
             case Break():
@@ -306,7 +310,7 @@ class Run:
         if shape is None:
             return
         copies = {n.id: self.aside(n) for n in kernel.nodes if self.is_misaligned(n, kernel)}
-        arguments = [copies.get(node.id, self.places[node.id]) for node in kernel.nodes]
+        arguments = [copies.get(node.id, self.addresses_by_id[node.id]) for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         arguments += [self.arrived] * (kernel.arrivals is not None)
         self.launches += 1
@@ -315,16 +319,16 @@ class Run:
         self.start(step.kernel, shape, step.threads, arguments)
         for node in kernel.nodes:
             if node.id in copies and kernel.aligned[node.id]:
-                self.copy(self.places[node.id], copies[node.id], node.bytes)
+                self.copy(self.addresses_by_id[node.id], copies[node.id], node.bytes)
 
     def is_misaligned(self, node: Node, kernel: Kernel) -> bool:
         """Whether an array, such as a foreign one, lacks the alignment that a kernel needs."""
-        return node.id in kernel.aligned and self.places[node.id] % 16 != 0
+        return node.id in kernel.aligned and self.addresses_by_id[node.id] % 16 != 0
 
     def aside(self, node: Node) -> int:
         """Return the address of an aligned copy of an array."""
         address = self.take(f"{node.label}, moved", node.bytes)
-        self.copy(address, self.places[node.id], node.bytes)
+        self.copy(address, self.addresses_by_id[node.id], node.bytes)
         return address
 
     def grid(self, step: Launch) -> Shape | None:
@@ -386,7 +390,7 @@ class Run:
         shape = tuple(max(0, evaluate(extent, self.symbols)) for extent in node.shape)
         size = node.dtype.itemsize * prod(shape)
         self.shapes[node.id] = shape
-        address = self.places[node.id] = self.take(node.label, size)
+        address = self.addresses_by_id[node.id] = self.take(node.label, size)
         self.clear(address, size)
 
     def show(self, step: ShowPrint) -> None:

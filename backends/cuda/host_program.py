@@ -2,7 +2,7 @@
 
     Step := Launch(kernel, grid)                launch a kernel
           | Repeat(symbol, lo, hi, step, body)  a counted loop of the host
-          | Again(prelude, test, body) | Choose(test, then, other)
+          | Again(prelude, test, body) | Choose(test, then, orelse)
           | Bind(symbol, value)                 a value that the host computes
           | Learn(symbols, launch)              values that a kernel of one thread computes
           | Clear(node) | Give(node) | Exchange(nodes, sources) | Show(launch, print)
@@ -110,7 +110,7 @@ class Conditional:
 
     test: Query
     then: tuple[Step, ...]
-    other: tuple[Step, ...]
+    orelse: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +271,9 @@ class _Builder:
                 self.bounds = outer_bounds
                 return (CountedLoop(symbol, lo, hi, step, inner),)
             case While(prelude, test, body):
-                return (WhileLoop(self.steps(prelude), self.asked(test), self.steps(body)),)
+                return (WhileLoop(self.steps(prelude), self.query(test), self.steps(body)),)
             case If(test, then, orelse):
-                return (Conditional(self.asked(test), self.steps(then), self.steps(orelse)),)
+                return (Conditional(self.query(test), self.steps(then), self.steps(orelse)),)
             case Let(symbol, value):
                 return (Bind(symbol, value),)
             case Alloc(node):
@@ -294,7 +294,7 @@ class _Builder:
             case _:
                 assert_never(stmt)
 
-    def asked(self, value: Expr) -> Query:
+    def query(self, value: Expr) -> Query:
         """Return the query of a value: an expression of the host, or a kernel."""
         if not reads(value):
             return HostValue(value)

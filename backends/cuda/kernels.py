@@ -269,7 +269,7 @@ def _shared_nodes(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[No
 
 
 def _record_slots(stmt: Print) -> int:
-    values = (part for part in stmt.pieces if not isinstance(part, str))
+    values = (part for part in stmt.fragments if not isinstance(part, str))
     return 2 + sum(records.slot_count(value.dtype) for value in values)
 
 

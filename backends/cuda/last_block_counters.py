@@ -28,7 +28,7 @@ class BlockCounters:
 
     count: int
     """The number of counters."""
-    place: Affine
+    position: Affine
     """The subscript of a block's counter."""
     axes: str
     """The grid axes of the blocks that share a counter."""
@@ -37,7 +37,7 @@ class BlockCounters:
 
     def test(self, scope: Scope) -> str:
         """Return the test whether a block is the last to arrive."""
-        subscript = "" if self.place == const(0) else f"[{scope.affine(self.place).text}]"
+        subscript = "" if self.position == const(0) else f"[{scope.affine(self.position).text}]"
         blocks = "*".join(f"gridDim.{axis}" for axis in self.axes)
         return f"if (comes_last({'&' * bool(subscript)}{COUNTERS_NAME}{subscript}, {blocks}))"
 

@@ -133,7 +133,7 @@ class _RecordedRun(Run):
         if size and not self.arrived:
             self.arrived = Run.take(self, "what blocks count", size)
             Run.clear(self, self.arrived, size)
-        self.place(placed)
+        self.bind(placed)
         self.steps(self.code.plan.steps)
         self.returned(placed)
 

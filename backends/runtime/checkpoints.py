@@ -24,10 +24,10 @@ from .field import Field
 from .memory import memory_guard
 from .tensor import Tensor
 
-Place = str | os.PathLike[str]
+Filename = str | os.PathLike[str]
 
 
-def save(path: Place, *tensors: Tensor) -> Path:
+def save(path: Filename, *tensors: Tensor) -> Path:
     """Write the newest version of every field of tensors to a file; return its path.
 
     Waits until they are computed. Raises CdValueError CD0853 for two tensors of one label, and
@@ -50,7 +50,7 @@ def save(path: Place, *tensors: Tensor) -> Path:
     return target
 
 
-def load(path: Place, *tensors: Tensor) -> None:
+def load(path: Filename, *tensors: Tensor) -> None:
     """Read every field of tensors from a file that `save` wrote, as host writes.
 
     Other entries of the file are ignored. Raises CdValueError CD0854 where it is no such file, or a
@@ -106,7 +106,7 @@ def _from_storage(array: Array, field: Field) -> Array:
     return array.view(field.dtype.numpy) if _is_foreign(field) else array
 
 
-def _read(path: Place, fields: Mapping[str, Field]) -> dict[str, Array]:
+def _read(path: Filename, fields: Mapping[str, Field]) -> dict[str, Array]:
     """Return the arrays of fields in a file, by their names; no other entries are read.
 
     Raises CdValueError CD0854 where it is no such file, or does not match a field, OSError where it

@@ -217,8 +217,8 @@ def _read_source(state: State) -> function_source.FunctionSource:
     assert isinstance(tree, function_source.Tree), "it was one when it was pickled"
     name = "<lambda>" if isinstance(tree, ast.Lambda) else tree.name
     tree = name_mangling.mangle_names(tree, qualname)
-    place = Source(state["file"], line, text)
-    return function_source.FunctionSource(name, tree, place, tuple(text.split("\n")))
+    source = Source(state["file"], line, text)
+    return function_source.FunctionSource(name, tree, source, tuple(text.split("\n")))
 
 
 def _are_equal(left: Mapping[str, object], right: Mapping[str, object]) -> bool:

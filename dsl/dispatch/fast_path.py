@@ -126,10 +126,10 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
         if watch.path.steps[-1:] == (KEYS,):
             steps.keys(watch)
             continue
-        steps.check(steps.place(watch.path), watch.key, value, watch.path)
+        steps.check(steps.index_of(watch.path), watch.key, value, watch.path)
     for path in (first for first in variant.typed.passed if first.is_table):
         table = variant.typed.constants[path.root]
-        steps.check(steps.place(path), cheap_key(table, True), table, path)
+        steps.check(steps.index_of(path), cheap_key(table, True), table, path)
     passed = [
         *zip(variant.typed.passed, variant.procedure.parameters, variant.scalars, strict=True)
     ]
@@ -164,18 +164,18 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
 
 
 def _one_object(steps: _Steps, specialization: Specialization) -> list[tuple[int, int]]:
-    """Return the pairs of values that have to be one object; what has to be two has no place."""
+    """Return the pairs of values that have to be one object; what has to be two is left out."""
     same = specialization.same[len(specialization.typed.nowhere) :]
     if len(set(same)) > 1:
         raise Unfit
-    places = [steps.place(path) for path in specialization.typed.compared]
-    return [(places[0], place) for place in places[1:]]
+    indices = [steps.index_of(path) for path in specialization.typed.compared]
+    return [(indices[0], index) for index in indices[1:]]
 
 
 def _settling(steps: _Steps, written: Sequence[Path]) -> Callable[..., None] | None:
     """Return what notes new versions of the fields that a call has written; None for none."""
     fields = [
-        (steps.place(path.owner), str(path.steps[-1]).removeprefix("@"))
+        (steps.index_of(path.owner), str(path.steps[-1]).removeprefix("@"))
         for path in written
         if path.owner is not None
     ]
@@ -214,7 +214,7 @@ class _Steps:
     specialization: Specialization
     lookup: Lookup
     guards: list[CallGuard] = field(default_factory=list)
-    places: dict[Path, int] = field(default_factory=dict)
+    indices: dict[Path, int] = field(default_factory=dict)
     full: set[int] = field(default_factory=set)
     """The arrays that have elements."""
     conversions: dict[int, int] = field(default_factory=dict)
@@ -230,17 +230,17 @@ class _Steps:
 
     def add(self, path: Path, source: tuple[Any, ...]) -> int:
         """Add a value that may be anything; return its number."""
-        self.places[path] = len(self.guards)
+        self.indices[path] = len(self.guards)
         self.guards.append(CallGuard(source))
-        return self.places[path]
+        return self.indices[path]
 
-    def place(self, path: Path) -> int:
+    def index_of(self, path: Path) -> int:
         """Return the number of the value that a path leads to, added where there is none."""
-        if path in self.places:
-            return self.places[path]
+        if path in self.indices:
+            return self.indices[path]
         if not path.steps:
             return self.add(path, self.captured(path.root))
-        base = self.place(Path(path.root, path.steps[:-1], path.captured))
+        base = self.index_of(Path(path.root, path.steps[:-1], path.captured))
         match path.steps[-1]:
             case str() as name:
                 if name.startswith("@"):
@@ -291,7 +291,7 @@ class _Steps:
                 check = Guard.SIZED, kind, len(keys)
                 for number, item_key in enumerate(keys):
                     inner = Path(path.root, (*path.steps, number), path.captured)
-                    self.check(self.place(inner), item_key, value[number], inner)
+                    self.check(self.index_of(inner), item_key, value[number], inner)
             case (type() as kind,):
                 check = self.number(at, kind)
             case (type() as kind, tuple(), bool(), str()) if issubclass(kind, NoInPlaceOperators):
@@ -352,7 +352,7 @@ class _Steps:
         match watch.key:
             case (type() as kind, *keys) if kind is tuple:
                 owner = Path(watch.path.root, watch.path.steps[:-1], watch.path.captured)
-                self.guards[self.place(owner)].check = Guard.SIZED, dict, len(keys)
+                self.guards[self.index_of(owner)].check = Guard.SIZED, dict, len(keys)
             case _:
                 raise Unfit
 
@@ -370,7 +370,7 @@ class _Steps:
         match key:
             case MethodSpec(kind, _, function):
                 inner = Path(path.root, (*path.steps, "__func__"), path.captured)
-                self.guards[self.place(inner)].check = Guard.SAME, function
+                self.guards[self.index_of(inner)].check = Guard.SAME, function
                 return Guard.TYPE, kind
             case InstanceSpec(kind):
                 return Guard.TYPE, kind
@@ -391,7 +391,7 @@ class _Steps:
 
     def input(self, path: Path, dtype: Any) -> tuple[int, bool]:
         """Return the number of what the code gets, and whether it is an array."""
-        at = self.conversions.get(self.place(path), self.place(path))
+        at = self.conversions.get(self.index_of(path), self.index_of(path))
         is_array = self.guards[at].check[0] == Guard.ARRAY
         if not is_array and (at not in self.numbers or self.numbers[at] != dtype):
             raise Unfit
@@ -405,7 +405,7 @@ class _Steps:
         if host is None:
             raise Unfit
         of = partial(_version, name, is_written)
-        at = self.add(path, (ValueSource.MADE, self.place(owner), of))
+        at = self.add(path, (ValueSource.MADE, self.index_of(owner), of))
         layout = host.dtype, host.shape, host.strides, host.flags.num & FLAGS
         self.note_elements(at, host.shape)
         self.guards[at].check = Guard.ARRAY, *layout
@@ -424,13 +424,13 @@ class _Steps:
             case t.Constant(value):
                 return PartKind.OBJECT, value
             case t.Argument(path, None) if not path.is_field:
-                return PartKind.VALUE, self.place(path)
+                return PartKind.VALUE, self.index_of(path)
             case t.New(number, None, _):
                 return PartKind.RESULT, number
             case t.New(number, t.Strided() as view, None):
                 return PartKind.VIEW, self.view(number, view)
             case t.Argument(path, t.Strided() as view) if not path.is_field:
-                at = self.place(path)
+                at = self.index_of(path)
                 return PartKind.VIEW, self.view_of_value(self.conversions.get(at, at), view)
             case _:
                 raise Unfit

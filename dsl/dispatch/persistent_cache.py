@@ -219,8 +219,8 @@ def _inlined_scopes(
     Raises Unknown where the paths no longer lead to functions.
     """
     inlined, scopes = [], [function_scope]
-    for place in data["owners"]:
-        inlined.append(inlined_function(current_value(scopes, *place)))
+    for location in data["owners"]:
+        inlined.append(inlined_function(current_value(scopes, *location)))
         scopes.append(enclosing_scope(inlined[-1]))
     return inlined, scopes
 
@@ -254,7 +254,7 @@ def is_valid(
     scopes: Sequence[Scope],
 ) -> bool:
     """Whether all values read at compilation have the same descriptions and identities now."""
-    values = [current_value(scopes, *place) for *place, _ in reads]
+    values = [current_value(scopes, *location) for *location, _ in reads]
     return (
         all(describe(value) == was for value, (*_, was) in zip(values, reads, strict=True))
         and all(

@@ -48,7 +48,7 @@ class Steps(Protocol):
     def part(self, returned: t.Return) -> tuple[int, Any]:
         """Return how a part of what is returned is made. Raises Unfit where it has no place."""
 
-    def place(self, path: Path) -> int:
+    def index_of(self, path: Path) -> int:
         """Return the position of the value at a path."""
 
 
@@ -109,13 +109,13 @@ def _assembled_slices(
     """Return what makes a view of the array among the parts at `at`; `of` adds its bounds."""
     numbers = {one.number: of(t.New(one.number, None, WEAK_INT)) for one in view.results}
     return lambda given: slice_view(
-        given[at], view, {number: given[place] for number, place in numbers.items()}
+        given[at], view, {number: given[index] for number, index in numbers.items()}
     )
 
 
 def _numpys(steps: Steps, path: Path) -> t.Argument:
     """Return an argument as it is, which is an array of NumPy's: what else one has is not known."""
-    if steps.guards[steps.place(path)].check[0] != Guard.ARRAY:
+    if steps.guards[steps.index_of(path)].check[0] != Guard.ARRAY:
         raise Unfit
     return t.Argument(path, None)
 

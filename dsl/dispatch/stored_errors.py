@@ -22,8 +22,8 @@ def decode_faults(
 ) -> list[tuple[Fault, Span]]:
     """Return the faults of an entry, each where its check is in the text of now."""
     return [
-        (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, inlined))
-        for code, kind, message, helps, place in data["faults"]
+        (Fault(code, kind, message, tuple(helps)), _span(encoded, data, definition, inlined))
+        for code, kind, message, helps, encoded in data["faults"]
     ]
 
 
@@ -65,12 +65,12 @@ def _source_of(function: InlinedFunction) -> Source:
 
 
 def _span(
-    place: EncodedSpan,
+    encoded: EncodedSpan,
     data: dict[str, Any],
     definition: Definition,
     inlined: Sequence[InlinedFunction],
 ) -> Span:
-    at, line, column, end, end_column = place
+    at, line, column, end, end_column = encoded
     texts = function_sources(definition, inlined)
     texts += [Source(name, first, text) for name, first, text in data["sources"]]
     source = texts[at]

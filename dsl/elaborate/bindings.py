@@ -138,12 +138,12 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
 
 def _copy_for_aliases(frame: Frame, name: str, slot: Array, span: Span) -> None:
     """Copy the slot's present contents for other names that alias it, before it is written."""
-    assert slot.place is not None
-    for alias in seeing(frame.names, {slot.place.node}):
+    assert slot.element is not None
+    for alias in seeing(frame.names, {slot.element.node}):
         if alias == name or alias in frame.slots:
             continue
         frame.names[alias] = _copied_from(
-            frame.ctx, frame.names[alias], slot.place.node, alias, span
+            frame.ctx, frame.names[alias], slot.element.node, alias, span
         )
 
 
@@ -220,7 +220,9 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
 def _is_in_slot(frame: Frame, value: Array) -> bool:
     """Whether an array is stored in the slot of a name."""
     assert value.base is not None
-    slot_nodes = {x.place.node for x in frame.slots.values() if isinstance(x, Array) and x.place}
+    slot_nodes = {
+        x.element.node for x in frame.slots.values() if isinstance(x, Array) and x.element
+    }
     return value.base.node in slot_nodes
 
 

@@ -35,7 +35,7 @@ from .truth import given_in, require_alike, select, settle_test
 
 def returns(statement: s.If) -> bool:
     """Whether a side of an `if` ends in `return`."""
-    return any(_ends_in_return(side) for side in (statement.then, statement.other))
+    return any(_ends_in_return(side) for side in (statement.then, statement.orelse))
 
 
 def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
@@ -44,7 +44,7 @@ def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
         case s.Return() | s.Raise():
             return True
         case s.If() as inner:
-            return _ends_in_return(inner.then) and _ends_in_return(inner.other)
+            return _ends_in_return(inner.then) and _ends_in_return(inner.orelse)
         case _:
             return False
 
@@ -52,8 +52,8 @@ def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
 def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
     """Return the `if` with the statements after it moved into the sides that fall through."""
     then = statement.then if _ends_in_return(statement.then) else (*statement.then, *rest)
-    orelse = statement.other if _ends_in_return(statement.other) else (*statement.other, *rest)
-    return replace(statement, then=then, other=orelse)
+    orelse = statement.orelse if _ends_in_return(statement.orelse) else (*statement.orelse, *rest)
+    return replace(statement, then=then, orelse=orelse)
 
 
 def branch(frame: Frame, statement: s.If, run: Run) -> None:
@@ -61,7 +61,7 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     ctx = frame.ctx
     test = settle_test(frame, tested(frame, statement.test))
     if isinstance(test, Static):
-        run(frame, statement.then if test.value else statement.other)
+        run(frame, statement.then if test.value else statement.orelse)
         return
     if ctx.pointwise:
         _select_branch(frame, statement, test.expr, run)
@@ -76,11 +76,11 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
         _collect_side(ctx, assumptions.assuming(negate(test.expr))) as orelse,
         problems.collecting(),
     ):
-        run(frame, statement.other)
+        run(frame, statement.orelse)
     second = frame.names
     problems.tell()
     frame.variables = {**first_variables, **frame.variables}
-    jumps = [_ends_in_jump(statement.then), _ends_in_jump(statement.other)]
+    jumps = [_ends_in_jump(statement.then), _ends_in_jump(statement.orelse)]
     if jumps[0] or jumps[1]:
         frame.names = second if jumps[0] else first
     else:
@@ -148,7 +148,7 @@ def _assignment_spans(name: str, statement: s.If) -> tuple[Span, Span]:
     """Return where each side of a branch last assigns a name: the branch itself where none does."""
     first, second = (
         next((inner.span for inner in reversed(side) if _assigns(inner, name)), statement.span)
-        for side in (statement.then, statement.other)
+        for side in (statement.then, statement.orelse)
     )
     return first, second
 
@@ -176,12 +176,12 @@ def _merge_binding(
     left: _SideEnd,
     right: _SideEnd,
     span: Span,
-    places: tuple[Span, Span] | None = None,
+    store_spans: tuple[Span, Span] | None = None,
 ) -> Value:
     """Return the binding of a name at a join whose sides bind it to different values.
 
-    Numbers are stored in one variable; `places` are the locations of these stores, by side. Arrays
-    are copied into a new one; `check_sharing` refuses programs that can observe the copy.
+    Numbers are stored in one variable; `store_spans` are the locations of these stores, by side.
+    Arrays are copied into a new one; `check_sharing` refuses programs that can observe the copy.
     """
     ctx = frame.ctx
     a, b = left[0], right[0]
@@ -191,9 +191,9 @@ def _merge_binding(
         kind = join(as_scalar(a, span).kind, as_scalar(b, span).kind)
         node = ctx.node(label, (), kind.dtype)
         frame.variables[name] = node
-        for (value, block), place in zip((left, right), places or (span, span), strict=True):
+        for (value, block), at in zip((left, right), store_spans or (span, span), strict=True):
             with _append_to(frame, block):
-                ctx.set(node, as_scalar(value, span).expr, place)
+                ctx.set(node, as_scalar(value, span).expr, at)
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and _can_share_array(frame, name, a, b):
         if name != RESULT and len(_caller_arrays(frame, a) | _caller_arrays(frame, b)) > 1:
@@ -272,7 +272,7 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
         first = frame.names
     frame.names = dict(entry)
     with frame.ctx.under(negate(test)):
-        run(frame, statement.other)
+        run(frame, statement.orelse)
         second = frame.names
     out: dict[str, Value] = {}
     for name in {**first, **second}:
@@ -297,7 +297,7 @@ def guard(frame: Frame, statement: s.If, names: tuple[str, ...], run: Run) -> No
     """
     if (idle := idle_reduction(frame, statement)) is not None:
         raise _reduces_nothing(idle)
-    is_shared = len(statement.then) > 1 or bool(statement.other)
+    is_shared = len(statement.then) > 1 or bool(statement.orelse)
     mask = (
         _evaluate_mask(frame, statement.test, names)
         if is_shared and _reads_array(statement.test)
@@ -308,7 +308,7 @@ def guard(frame: Frame, statement: s.If, names: tuple[str, ...], run: Run) -> No
         frame.guards = (*outer, Guard(statement.test, False, names, mask))
         run(frame, statement.then)
         frame.guards = (*outer, Guard(statement.test, True, names, mask))
-        run(frame, statement.other)
+        run(frame, statement.orelse)
     finally:
         frame.guards = outer
 

@@ -54,7 +54,7 @@ def straightened(body: Body, flag: str) -> Body:
                 return (*before, s.Assign((s.Name(flag, span),), s.Literal(True, span), span))
             case s.If(_, then, orelse) if leaves((statement,)):
                 sides = (straightened((*side, *rest), flag) for side in (then, orelse))
-                return (*before, replace(statement, then=next(sides), other=next(sides)))
+                return (*before, replace(statement, then=next(sides), orelse=next(sides)))
             case s.Comment(_, inner) if leaves((statement,)):
                 return (*before, replace(statement, body=straightened((*inner, *rest), flag)))
     return body
@@ -71,7 +71,7 @@ def with_exits(body: Body) -> Body:
                 exit_test = s.If(s.Name(EXIT, span), (s.Break(span),), (), span)
                 out += [replace(statement, body=with_exits(inner)), exit_test]
             case s.If(_, then, orelse):
-                out.append(replace(statement, then=with_exits(then), other=with_exits(orelse)))
+                out.append(replace(statement, then=with_exits(then), orelse=with_exits(orelse)))
             case s.Comment(_, inner):
                 out.append(replace(statement, body=with_exits(inner)))
             case _:

@@ -234,7 +234,7 @@ def _close_iteration(
     carried_names = [name for name in changed_names if name in live]
     numbers = [name for name in carried_names if is_number(entry[name])]
     if 0 < len(numbers) < len(carried_names):
-        return numbers  # exchanged arrays are recognized once these have slots
+        return numbers  # permuted arrays are recognized once these have slots
     if carried_names and _emit_exchange(frame, entry, carried_names, live, statement):
         carried_names = []
         for name in changed_names:
@@ -357,7 +357,7 @@ def _emit_exchange(
     if _have_other_names(frame, nodes, names, live, statement):
         return False
     sources = tuple(node for node in after if node is not None)
-    frame.ctx.exchanged.update(nodes)
+    frame.ctx.permuted.update(nodes)
     frame.ctx.emit(Permute(tuple(nodes), sources, statement.span))
     return True
 
@@ -365,14 +365,14 @@ def _emit_exchange(
 def _have_other_names(
     frame: Frame,
     nodes: Sequence[Node],
-    exchanged: Sequence[str],
+    permuted: Sequence[str],
     live: Collection[str],
     statement: s.For | s.While,
 ) -> bool:
-    """Whether exchanged arrays have other live names, which an exchange of buffers would change."""
+    """Whether permuted arrays have other live names, which an exchange of buffers would change."""
     rebound = set(rebound_names(statement.body))
     loaded = {n.id for n in loads_in(statement)}
-    others = [name for name in seeing(frame.names, nodes) if name not in exchanged]
+    others = [name for name in seeing(frame.names, nodes) if name not in permuted]
     return seen_by_callers(frame, nodes) or any(
         name in live
         or name not in rebound

@@ -43,7 +43,7 @@ def request(frame: Frame, call: s.Call, span: Span) -> None:
             helps=(f'name one of its fields: `memory({name}.value, "on-device")`',
                    'or ask where the tensor is made: `pe.tensor("t", (3,), memory="on-device")`'),
         )  # fmt: skip
-    if not isinstance(value, Array) or value.place is None:
+    if not isinstance(value, Array) or value.element is None:
         raise error(
             "CD0574", CdTypeError, "`memory` takes an array by its name, and a memory mode",
             call.args[0].span, label=f"this is {describe(value)}",
@@ -52,7 +52,7 @@ def request(frame: Frame, call: s.Call, span: Span) -> None:
     memory_request = Request(
         parse_mode(mode.value if isinstance(mode, Static) else None, mode_span), span.text, span
     )
-    _annotate_node(frame.ctx, value.place.node, memory_request, name)
+    _annotate_node(frame.ctx, value.element.node, memory_request, name)
 
 
 def _annotate_node(ctx: Context, node: Node, asked: Request, name: str) -> None:

@@ -165,7 +165,7 @@ def _normalize_statement(at: _InsertionPoint, statement: Spanned) -> Statement:
             test = _hoist(at, test, Domain())
             yes = _normalize_body(builder, then, assumptions.assuming(test))
             no = _normalize_body(builder, orelse, assumptions.assuming(negate(test)))
-            return replace(statement, test=test, then=yes, other=no)
+            return replace(statement, test=test, then=yes, orelse=no)
         case Block(_, inner):
             return replace(statement, body=_normalize_body(builder, inner, assumptions))
         case Let(_, value):
@@ -178,7 +178,7 @@ def _normalize_statement(at: _InsertionPoint, statement: Spanned) -> Statement:
             new_parts = tuple(
                 part if isinstance(part, str) else _hoist(at, part, Domain()) for part in parts
             )
-            return replace(statement, pieces=new_parts)
+            return replace(statement, fragments=new_parts)
         case Alloc() | Permute():
             return statement
         case _:
@@ -385,26 +385,26 @@ def _nonempty_tests(
 
 
 def _check_not_empty(
-    at: _InsertionPoint, reduce: Reduce, free: Domain, place: Read | None = None
+    at: _InsertionPoint, reduce: Reduce, free: Domain, position: Read | None = None
 ) -> None:
     """Emit a check where an argmin, or an integer max or min, may be over an empty domain.
 
     The bounds of its ranges decide, or an `or` reduction over them; for positions the result read
-    at `place`, afterwards.
+    at `position`, afterwards.
     """
-    name, over, is_place = reduce.op.name, reduce.domain, reduce.position is not None
+    name, over, is_position = reduce.op.name, reduce.domain, reduce.position is not None
     is_limit = name in ("max", "min") and reduce.dtype.kind in "iu" and over.where is None
-    if not is_place and not is_limit:
+    if not is_position and not is_limit:
         return
     inside = at.assumptions.with_ranges((*free.ranges, *over.ranges))
     open_ = [r for r in over.ranges if not inside.less(r.lo, r.hi)]
     bounds = [index for r in open_ for index in (r.lo, r.hi)]
     is_sought = over.where is not None or any(b.symbols() & {*over.symbols} for b in bounds)
-    if (place is not None) != (is_sought and is_place):
+    if (position is not None) != (is_sought and is_position):
         return
     test: Expr | None
-    if place is not None:
-        test = Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
+    if position is not None:
+        test = Apply(OPS["ge"], (position, Const(0, dtypes.int64)), dtypes.bool_)
     elif is_sought:
         any_ = Reduce(OPS["or"], over, Const(True, dtypes.bool_), dtypes.bool_)
         test = _hoist(at, any_, free)

@@ -73,7 +73,7 @@ def describe_return(frame: Frame, result: Value, results: list[Node]) -> Return:
     """Return how the caller gets the result, and the attributes that are set after the run."""
     ctx, inputs = frame.ctx, frame.inputs
     repeated = viewed_repeatedly((result, *map(frame.names.get, inputs.assigned)))
-    ctx.shared = repeated.intersection(ctx.locals) - ctx.exchanged
+    ctx.shared = repeated.intersection(ctx.locals) - ctx.permuted
     returns = _return_form(ctx, inputs, result, results, frame.function)
     return _with_updates(frame, returns, results) if inputs.assigned else returns
 
@@ -161,7 +161,7 @@ def _require_unaliased(frame: Frame, key: str, value: Value, span: Span) -> None
         if isinstance(state, Array) and state.base is not None
     ]
     bases = sources(frame, node)
-    if node not in frame.ctx.exchanged:  # else it is handed out as a copy
+    if node not in frame.ctx.permuted:  # else it is handed out as a copy
         bases -= {node}
     initial = inputs.nodes.get(inputs.assigned[key].path)
     shared = [
@@ -204,7 +204,7 @@ def _array_return(
     view = _stride_view(value, read) if sized and not is_whole else None
     if view is None and not is_whole:
         return _part_return(ctx, inputs, value, results, function)
-    if path is not None and (node in ctx.exchanged or path.is_field):
+    if path is not None and (node in ctx.permuted or path.is_field):
         # which of the exchanged arrays it is depends on the run, and a tensor never gives its
         # array away: return a copy of the contents
         return _array_return(ctx, inputs, replace(value, copied=True), results, function)
@@ -226,7 +226,7 @@ def _part_return(
     assert read is not None, "it is a part of a node"
     node = read.node
     path = next((path for path, input_node in inputs.nodes.items() if input_node == node), None)
-    plain = path is not None and node not in ctx.exchanged and not path.is_field
+    plain = path is not None and node not in ctx.permuted and not path.is_field
     shared = node in ctx.shared
     if (plain or shared) and value.rank and (axes := _find_slices(value, read)) is not None:
         slices = _slice_view(ctx, value, axes, results, function)

@@ -33,7 +33,7 @@ LIBRARY = "<library>"
 """Name of the source from which library functions are parsed."""
 
 
-Place = tuple[int, ...]
+SelectPosition = tuple[int, ...]
 """Position of a reduction or select: the numbers on each side of the enclosing selects."""
 
 
@@ -51,10 +51,10 @@ class Letters:
 
     outer: dict[str, Symbol] = field(default_factory=dict)
     right: dict[str, Symbol] = field(default_factory=dict)
-    inner: dict[Place, dict[str, Symbol]] = field(default_factory=dict)
+    inner: dict[SelectPosition, dict[str, Symbol]] = field(default_factory=dict)
     scopes: list[tuple[dict[str, Symbol], bool]] = field(default_factory=list)
-    side: Place = ()
-    opened: dict[Place, int] = field(default_factory=dict)
+    side: SelectPosition = ()
+    opened: dict[SelectPosition, int] = field(default_factory=dict)
     """Number of reductions and selects begun so far on each side of a select."""
     implicit: dict[str, Span] = field(default_factory=dict)
     spans: dict[Symbol, Span] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Letters:
     open_pairs: list[tuple[Use, Use]] = field(default_factory=list)
     """Plain uses of one index variable whose extents are equal or not at run time."""
 
-    def place(self) -> Place:
+    def next_position(self) -> SelectPosition:
         """Return the position of a reduction or select that begins now, and count it."""
         number = self.opened[self.side] = self.opened.get(self.side, -1) + 1
         return (*self.side, number)
@@ -130,12 +130,12 @@ class Frame:
     exits: list[Value] | None = None
     """Inside a loop: the value of each of its returns, in the order of elaboration."""
 
-    def choice(self) -> Place:
+    def choice(self) -> SelectPosition:
         """Return the position of a select that is elaborated now; see `Letters`."""
-        return () if self.letters is None else self.letters.place()
+        return () if self.letters is None else self.letters.next_position()
 
     @contextmanager
-    def on_side(self, choice: Place, holds: bool) -> Iterator[None]:
+    def on_side(self, choice: SelectPosition, holds: bool) -> Iterator[None]:
         """Number reductions and selects that begin inside as on one side of a select."""
         letters = self.letters
         if letters is None:

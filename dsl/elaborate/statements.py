@@ -251,9 +251,9 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             bindings.bind(frame, name, value, span)
         case s.Subscript():
             values = [value]
-            find_place = partial(place_of, frame, target, rebinds=True)
-            place = after(frame.ctx, values, find_place, span)
-            assign(frame.ctx, place, values[0], span)
+            locate = partial(place_of, frame, target, rebinds=True)
+            location = after(frame.ctx, values, locate, span)
+            assign(frame.ctx, location, values[0], span)
         case s.Attribute(owner, "shape") if isinstance(evaluate(frame, owner), Array):
             _reshape(frame, target, value, span)
         case s.Attribute(owner):
@@ -274,8 +274,8 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     With `rebinds`, items of lists are refused, because `items[0] = x` rebinds them.
     """
     base = evaluate(frame, target.value)
-    place = subscript_value(frame, base, target, target.value)
-    if isinstance(place, Array) and place.sealed:
+    location = subscript_value(frame, base, target, target.value)
+    if isinstance(location, Array) and location.sealed:
         name = target.value.span.text
         written = f"`{name} = {name}.copy()`"
         if not isinstance(target.value, s.Name):
@@ -283,12 +283,12 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
         raise error(
             "CD0462",
             CdValueError,
-            f"`{name}` {place.sealed}; writing it would not write the original",
+            f"`{name}` {location.sealed}; writing it would not write the original",
             target.span,
             helps=(f"take a copy to write on: {written}",),
         )
-    if isinstance(place, Array | Masked) and not (rebinds and isinstance(base, Group)):
-        return place
+    if isinstance(location, Array | Masked) and not (rebinds and isinstance(base, Group)):
+        return location
     raise error(
         "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
         label=f"this is {describe(base)}",
@@ -414,69 +414,71 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    owner, place = _evaluate_augmented_target(frame, target, statement.op)
+    owner, location = _evaluate_augmented_target(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
-    place, old = fixed(frame.ctx, place, out, span)
+    location, old = fixed(frame.ctx, location, out, span)
     frame.ctx.out += out
-    if not isinstance(place, Array | Masked):
-        if isinstance(place, Group) and place.kind == "list":
-            _refuse_shared(frame, target.span.text, place, statement)
+    if not isinstance(location, Array | Masked):
+        if isinstance(location, Group) and location.kind == "list":
+            _refuse_shared(frame, target.span.text, location, statement)
             if statement.op == "+":  # any iterable, like `extend`
                 value = Group(tuple(elements(frame, value, span)), "list")
         value = binary(frame, statement.op, old, value, span)
         if isinstance(target, s.Attribute):
-            assert isinstance(owner, Opaque), "what is bound there is no place"
+            assert isinstance(owner, Opaque), "what is bound there is no location"
             object_attributes.assign(frame, owner, target, value, span, statement.op)
         else:
-            assert isinstance(target, s.Name), "only a name is bound to what is no place"
+            assert isinstance(target, s.Name), "only a name is bound to what is no location"
             bindings.bind(frame, target.id, value, span)
         return
     if isinstance(target, s.Attribute) and isinstance(owner, Opaque):
-        _update_attribute(frame, statement, owner, (place, old), value)
+        _update_attribute(frame, statement, owner, (location, old), value)
     else:
-        _update(frame, statement, (place, old), value)
+        _update(frame, statement, (location, old), value)
 
 
 def _update_attribute(
     frame: Frame,
     statement: s.Augment,
     owner: Opaque,
-    places: tuple[Array | Masked, Value],
+    location_and_value: tuple[Array | Masked, Value],
     value: Value,
 ) -> None:
     """Update an attribute's array in place and rebind it, even if the value rebound it."""
     target = statement.target
     assert isinstance(target, s.Attribute), "an attribute of an object is one"
-    _update(frame, statement, places, value)
+    _update(frame, statement, location_and_value, value)
     now = attribute(frame, owner, target.name, target.span)
-    if not same_binding(now, places[0]):
-        object_attributes.assign(frame, owner, target, places[0], statement.span, statement.op)
+    if not same_binding(now, location_and_value[0]):
+        object_attributes.assign(
+            frame, owner, target, location_and_value[0], statement.span, statement.op
+        )
 
 
 def _update(
     frame: Frame,
     statement: s.Augment,
-    places: tuple[Array | Masked, Value],
+    location_and_value: tuple[Array | Masked, Value],
     value: Value,
 ) -> None:
-    """Update a location in place; `places` are the location and its value before."""
-    (place, old), span = places, statement.span
-    powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
-    if powers or old is not place:  # powers have typing rules and checks of their own
-        assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)
+    """Update a location in place; `location_and_value` holds its value before, too."""
+    (location, old), span = location_and_value, statement.span
+    powers = statement.op == "**" and (isinstance(location, Masked) or location.view is not None)
+    if powers or old is not location:  # powers have typing rules and checks of their own
+        assign(frame.ctx, location, binary(frame, statement.op, old, value, span), span)
         return
     if statement.op == "@":
-        assert isinstance(place, Array)
-        product = as_array(frame.ctx, binary(frame, "@", place, value, span), span)
-        assign_product(frame.ctx, place, value, product, span)
+        assert isinstance(location, Array)
+        product = as_array(frame.ctx, binary(frame, "@", location, value, span), span)
+        assign_product(frame.ctx, location, value, product, span)
         return
     name = BINARY[statement.op]
     bits = {"bitand": "and", "bitor": "or"}
-    kind = place.array.kind if isinstance(place, Masked) else place.kind
+    kind = location.array.kind if isinstance(location, Masked) else location.kind
     if kind.dtype.kind == "b" and name in bits:
         name = bits[name]
-    assign(frame.ctx, place, value, span, OPS[name])
+    assign(frame.ctx, location, value, span, OPS[name])
 
 
 def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:
@@ -500,8 +502,8 @@ def _evaluate_augmented_target(frame: Frame, target: s.Expr, op: str) -> tuple[V
             if not isinstance(owner, Opaque):
                 return owner, _field_location(frame, owner, target)
             return owner, _augmented_attribute(frame, owner, target, op)
-    place = _evaluate_target(frame, target)
-    return place, place
+    location = _evaluate_target(frame, target)
+    return location, location
 
 
 def _augmented_attribute(frame: Frame, owner: Opaque, target: s.Attribute, op: str) -> Value:
@@ -528,10 +530,10 @@ def _augmented_attribute(frame: Frame, owner: Opaque, target: s.Attribute, op: s
 def _evaluate_target(frame: Frame, target: s.Expr) -> Value:
     match target:
         case s.Name():
-            place = evaluate(frame, target)
-            if isinstance(place, Handle):
-                return frame.inputs.field(frame.ctx, place, "value", target.span)
-            return place
+            location = evaluate(frame, target)
+            if isinstance(location, Handle):
+                return frame.inputs.field(frame.ctx, location, "value", target.span)
+            return location
         case s.Subscript():
             return place_of(frame, target)
         case _:

@@ -29,7 +29,7 @@ from ...lowering.lower import lower
 from ...lowering.operation_counts import OperationCounts, count_operations
 from ...lowering.passes.inferred_decisions import first_writes
 from ...lowering.pipeline import optimize
-from ...lowering.placement import UNUSED, Place, Placement
+from ...lowering.placement import UNUSED, Placement, StorageDecision
 from ...lowering.placement import place_nodes as place
 from ..elaborate.captures.inputs import NumberSpec, ObjectSpec, Spec
 from ..elaborate.captures.instances import is_library
@@ -38,7 +38,7 @@ from ..source.function_source import MISSING
 from ..specialize.recompile_reasons import path_text, spec_text
 from ..specialize.variants import Arguments, Specialization
 from ..tracing.bisect import target_of
-from ..values.values import Path as Way
+from ..values.values import Path as ValuePath
 from .page import render_page
 from .parts import ArrayRow, ExplanationParts, Remark, join_lines, sort_remarks, source_order
 from .text import arrays_text, decisions_text, kernels_text, render_text, work_text
@@ -155,7 +155,9 @@ def build_explanation(
 
 def _with_tiles(placement: Placement, code: HasKernels) -> Placement:
     """Return the placement in which arrays that a device computes only in tiles are virtual."""
-    tiles = Place("virtual", "the product that reads it computes its elements where it fills tiles")
+    tiles = StorageDecision(
+        "virtual", "the product that reads it computes its elements where it fills tiles"
+    )
     return replace(placement, places={**placement.places, **dict.fromkeys(code.computed, tiles)})
 
 
@@ -180,11 +182,11 @@ def _source_lines(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
 def _code_lines(code: Code) -> Iterator[Line]:
     """Return the lines of the code; comments and pragmas have the span of the line below them."""
     lines: list[Line] = []
-    below, places = NOWHERE, code.line_map
+    below, spans = NOWHERE, code.line_map
     texts = code.text.rstrip("\n").split("\n")
     for number, text in reversed([*enumerate(texts, 1)]):
         is_heading = text.lstrip().startswith(("/*", "#pragma"))
-        below = below if is_heading else places.get(number, NOWHERE)
+        below = below if is_heading else spans.get(number, NOWHERE)
         lines.append(Line(text, below))
     return reversed(lines)
 
@@ -204,14 +206,14 @@ def _arrays(
         local.values(), key=lambda node: source_order(spans.get(node.id, NOWHERE), home)
     )
     for node in (*external, *ordered):
-        place = placement[node]
-        if place.why == UNUSED and node.id not in spans:
+        storage = placement[node]
+        if storage.why == UNUSED and node.id not in spans:
             continue  # a pass made it, and others removed what it was for
-        mode = _mode_text(place, current.get(node.id, node), written.get(node.id, False))
+        mode = _mode_text(storage, current.get(node.id, node), written.get(node.id, False))
         decision = placement.modes.get(node.id)
-        why = str(place)
+        why = str(storage)
         if decision is not None:
-            if place.where != "removed" and _has_specific_request(node):
+            if storage.where != "removed" and _has_specific_request(node):
                 mode = ", ".join([str(decision.mode), *mode.split(", ")[1:]])
             why = f"{_requests_text(decision)}; {why}"
         span = spans.get(node.id, NOWHERE)
@@ -233,9 +235,9 @@ def _requests_text(decision: Decision) -> str:
     )  # fmt: skip
 
 
-def _mode_text(place: Place, current: Node, written: bool) -> str:
+def _mode_text(storage: StorageDecision, current: Node, written: bool) -> str:
     """Return the memory mode of a node in words, and its type in memory."""
-    match place.where:
+    match storage.where:
         case "parameter":
             return "hosted, written" if written else "hosted, read"
         case "result":
@@ -263,7 +265,7 @@ def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Remar
     """Return the decisions about loops and values; those about arrays are in the array rows."""
     arrays = ("virtual", "stored", "shrunk", "whole", "removed", "reused")
     remarks = (
-        Remark(decision.told(names.node), decision.span)
+        Remark(decision.sentence(names.node), decision.span)
         for decision in placement.decisions if decision.outcome not in arrays
     )  # fmt: skip
     return sort_remarks(remarks, home)
@@ -286,14 +288,14 @@ def _call_text(specialization: Specialization) -> str:
 
 def _argument_text(specialization: Specialization, name: str, spec: Spec) -> str:
     """Return the line of an argument; for an integer, whether it is static, and why."""
-    text, current = f"{name}: {spec_text(spec)}", specialization.typed.used.get(Way(name))
-    place = specialization.typed.needed.get(name)
-    if name not in specialization.typed.statics or place is None:
+    text, current = f"{name}: {spec_text(spec)}", specialization.typed.used.get(ValuePath(name))
+    span = specialization.typed.needed.get(name)
+    if name not in specialization.typed.statics or span is None:
         return text
     if isinstance(current, NumberSpec):
         return f"{name}: {spec_text(current)} of any value"
-    source_line = place.text.split("\n")[0].strip()
-    return f"{text}, static: line {place.line} needs its value, `{source_line}`"
+    source_line = span.text.split("\n")[0].strip()
+    return f"{text}, static: line {span.line} needs its value, `{source_line}`"
 
 
 def _is_shown(spec: Spec) -> bool:

@@ -121,11 +121,11 @@ KERNEL_TITLES = (
 
 
 def kernel_rows(
-    parts: ExplanationParts, place: Callable[[Span, Span], str]
+    parts: ExplanationParts, format_line: Callable[[Span, Span], str]
 ) -> list[tuple[str, ...]]:
-    """Return the resources of each kernel; `place` formats the line of its first statement."""
+    """Return the resources of each kernel; `format_line` gives the line of its first statement."""
     return [
-        (kernel.name, place(kernel.span, parts.home), *(f"{n:,}" for n in kernel[2:]))
+        (kernel.name, format_line(kernel.span, parts.home), *(f"{n:,}" for n in kernel[2:]))
         for kernel in parts.kernels
     ]
 

@@ -114,10 +114,10 @@ def _assumption_lines(counts: OperationCounts, home: Span) -> list[str]:
 
 def _remark_lines(remarks: Iterable[Remark], home: Span) -> Iterator[str]:
     rows = [(place_text(remark.span, home), remark.sentence) for remark in remarks]
-    width = max((len(place) for place, _ in rows), default=0)
-    align = "<" if any(":" in place for place, _ in rows) else ">"  # left-align with file names
-    for place, sentence in rows:
-        lead = f"line {place:{align}{width}}  " if place else " " * (width + 7)
+    width = max((len(line) for line, _ in rows), default=0)
+    align = "<" if any(":" in line for line, _ in rows) else ">"  # left-align with file names
+    for line, sentence in rows:
+        lead = f"line {line:{align}{width}}  " if line else " " * (width + 7)
         yield from _wrap_lines(lead, sentence)
 
 

@@ -35,15 +35,15 @@ class Buffers:
     @property
     def parameters(self) -> Iterator[Parameter]:
         """The buffers as the last parameters of a procedure."""
-        for node, place in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
-            yield Parameter(node, True, place)
+        for node, counter in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
+            yield Parameter(node, True, counter)
 
     def symbol(self, name: str) -> Symbol:
         """Return a new symbol."""
         self.serial += 1
         return Symbol(name, self.serial)
 
-    def place(self, number: int) -> Access:
+    def counter_access(self, number: int) -> Access:
         """Return the access that writes a counter."""
         return Access(self.used, (const(number),))
 
@@ -53,7 +53,7 @@ class Buffers:
 
     def count(self, number: int, by: Expr, op: str = "add") -> Assign:
         """Return the assignment that adds to a counter, or subtracts from it."""
-        return Assign(self.place(number), OPS[op], False, by, Domain())
+        return Assign(self.counter_access(number), OPS[op], False, by, Domain())
 
 
 def compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:

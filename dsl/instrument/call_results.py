@@ -47,7 +47,7 @@ class ResultChecks:
         self.serial = max((x.serial for x in (*sizes, *bound)), default=0)
         self.last_id = max((node.id for node in nodes), default=0)
         self.seen = classify_nodes(procedure).seen
-        self.new_check, self.named = new_check, procedure.own
+        self.new_check, self.named = new_check, procedure.source_symbols
         self.locals: list[Node] = []
 
     def symbol(self, name: str) -> Symbol:
@@ -81,8 +81,8 @@ class ResultChecks:
             yield from group
             return
         counts: list[Expr] = []
-        for node, places in floats.places.items():
-            domain, index = footprint(node, places, floats.bound, self.symbol)
+        for node, indices in floats.indices.items():
+            domain, index = footprint(node, indices, floats.bound, self.symbol)
             given = Cast(is_nan(Read(node, index)), dtypes.int64)
             total = Node(self.last_id + 1 + len(self.locals), "nans", (), dtypes.int64)
             self.locals.append(total)
@@ -91,7 +91,7 @@ class ResultChecks:
             yield Assign(Access(total, ()), op, op is not None, given, Domain(), domain)
         yield from group
         for node in results:
-            domain, index = footprint(node, floats.places[node], floats.bound, self.symbol)
+            domain, index = footprint(node, floats.indices[node], floats.bound, self.symbol)
             test = negate(is_nan(Read(node, index)))
             for count in counts:
                 any_given = Apply(OPS["ne"], (count, Const(0, dtypes.int64)), dtypes.bool_)
@@ -103,7 +103,7 @@ class ResultChecks:
 class _FloatAccesses:
     """The float arrays that exist around a call, and where its statements access them."""
 
-    places: dict[Node, list[tuple[Index, ...]]]
+    indices: dict[Node, list[tuple[Index, ...]]]
     written: tuple[Node, ...]
     bound: frozenset[Symbol]
 
@@ -112,18 +112,18 @@ def _float_accesses(group: tuple[Statement, ...]) -> _FloatAccesses:
     inlined = statements(group)
     bound = frozenset(x for item in inlined for x in binds(item))
     allocated = {statement.node for statement in inlined if isinstance(statement, Alloc)}
-    places: dict[Node, list[tuple[Index, ...]]] = {}
+    indices: dict[Node, list[tuple[Index, ...]]] = {}
     written: dict[Node, None] = {}
     for statement in inlined:
-        accesses: list[Access | Read] = [*direct_effects(statement).found]
+        accesses: list[Access | Read] = [*direct_effects(statement).all_reads]
         if isinstance(statement, Assign):
             accesses.append(statement.target)
             written[statement.target.node] = None
         for access in accesses:
-            places.setdefault(access.node, []).append(access.index)
+            indices.setdefault(access.node, []).append(access.index)
     visible = {
-        node: indices
-        for node, indices in places.items()
+        node: accessed
+        for node, accessed in indices.items()
         if node.dtype.kind in "fc"
         and node not in allocated
         and not bound & {x for extent in node.shape for x in extent.symbols()}

@@ -171,7 +171,7 @@ def add_checks(
         out: list[Statement] = []
         for statement in body:
             inner = context
-            if isinstance(statement, For) and statement.symbol in procedure.own:
+            if isinstance(statement, For) and statement.symbol in procedure.source_symbols:
                 inner = context._replace(loops=(*context.loops, statement.symbol))
             checked_inside = map_bodies(statement, partial(block_with_checks, context=inner))
             out += with_checks(checked_inside, context)

@@ -99,30 +99,30 @@ class Columns:
                 return
         guard_position = None if guard is None else self._guard(guard)
         is_float = dtype.kind in "fc"
-        place = self.floats if is_float else self.ints
-        column = Column(what, expr, dtype, place, guard_position)
+        position = self.floats if is_float else self.ints
+        column = Column(what, expr, dtype, position, guard_position)
         self.entries.append(column)
         self.guarded.append((column, guard))
         self.cells.append((column, tuple(self._cells(column, expr, guard))))
 
-    def places(self, target: Access) -> tuple[int | None, ...]:
+    def subscript_positions(self, target: Access) -> tuple[int | None, ...]:
         """Return the position of each recorded subscript of a target, None for affine ones."""
         values = [i.value if isinstance(i, Dynamic) else None for i in target.index]
-        place_of_value = {c.expr: c.place for c in self.entries if c.what == "subscript"}
-        return tuple(None if value is None else place_of_value[value] for value in values)
+        position_of_value = {c.expr: c.position for c in self.entries if c.what == "subscript"}
+        return tuple(None if value is None else position_of_value[value] for value in values)
 
     def after(self, expr: Expr) -> tuple[Column, tuple[Cell, ...]]:
         """Return the column of the target after the statement, and its cells."""
-        place = self.floats if expr.dtype.kind in "fc" else self.ints
-        column = Column("after", expr, expr.dtype, place)
+        position = self.floats if expr.dtype.kind in "fc" else self.ints
+        column = Column("after", expr, expr.dtype, position)
         return column, tuple(self._cells(column, expr, None))
 
     def _guard(self, guard: Expr) -> int:
         if guard not in self._guards:
-            place = self._guards[guard] = self.ints
+            position = self._guards[guard] = self.ints
             self.ints += 1
-            truth = Column("subscript", None, dtypes.bool_, place)
-            self.cells.append((truth, ((False, place, Cast(guard, dtypes.int64)),)))
+            truth = Column("subscript", None, dtypes.bool_, position)
+            self.cells.append((truth, ((False, position, Cast(guard, dtypes.int64)),)))
         return self._guards[guard]
 
     def _cells(self, column: Column, expr: Expr, guard: Expr | None) -> Iterator[Cell]:

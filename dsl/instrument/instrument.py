@@ -95,7 +95,7 @@ class _Instrumenter:
         procedure: Procedure,
     ) -> None:
         self.buffers, self.wanted, self.tests = buffers, wanted, tests
-        self.source_symbols, self.used_names = procedure.own, procedure.taken
+        self.source_symbols, self.used_names = procedure.source_symbols, procedure.taken
         self.nodes = classify_nodes(procedure)
         self.sites: list[Site] = []
         self.arrays: set[str] = set()
@@ -139,7 +139,7 @@ class _Instrumenter:
                         then=self.instrument_block(
                             then, (*path, s.BranchSide(statement, True)), symbols
                         ),
-                        other=self.instrument_block(
+                        orelse=self.instrument_block(
                             orelse, (*path, s.BranchSide(statement, False)), symbols
                         ),
                     )

@@ -141,7 +141,7 @@ def call_writes(
     writes: dict[Node, list[tuple[Index, ...]]] = {}
     for statement in assignments:
         writes.setdefault(statement.target.node, []).append(statement.target.index)
-        for read in direct_effects(statement).found:
+        for read in direct_effects(statement).all_reads:
             for node in nodes.given(read.node, call):
                 indices = reads.setdefault(node, [])
                 indices += [read.index] if node == read.node else []
@@ -166,14 +166,14 @@ def call_writes(
 
 
 def footprint(
-    node: Node, places: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: SymbolFactory
+    node: Node, indices: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: SymbolFactory
 ) -> tuple[Domain, tuple[Affine, ...]]:
     """Return the domain and index of all elements of an array; an axis where a single
     loop-invariant position is accessed contributes only that."""
     ranges: list[Range] = []
     index: list[Affine] = []
     for axis, extent in enumerate(node.shape):
-        positions = {place[axis] for place in places}
+        positions = {subscripts[axis] for subscripts in indices}
         position = positions.pop() if len(positions) == 1 else None
         if isinstance(position, Affine) and position.symbols().isdisjoint(bound):
             index.append(position)

@@ -198,7 +198,7 @@ class _Work:
             case Branch(_, then, orelse):
                 then, yes = self.sunk(then, lambda left: out_of_branch(statement, True, left))
                 orelse, no = self.sunk(orelse, lambda left: out_of_branch(statement, False, left))
-                return replace(statement, then=then, other=orelse), [*yes, *no]
+                return replace(statement, then=then, orelse=orelse), [*yes, *no]
             case _:
                 return statement, []
 
@@ -279,9 +279,9 @@ class _Work:
 
     def added(self, totals: list[Node]) -> Iterator[Assign]:
         """Yield what adds counts to the one that is told, and take them out."""
-        place = Access(self.count, (const(0),))
+        target = Access(self.count, (const(0),))
         for total in totals:
-            yield Assign(place, OPS["add"], False, Read(total, ()), Domain())
+            yield Assign(target, OPS["add"], False, Read(total, ()), Domain())
         totals.clear()
 
     def renamed(self, left: Left) -> Left:

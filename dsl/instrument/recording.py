@@ -200,13 +200,13 @@ class Recorder(ReentrantLock):
         chosen = copy_context()
         first = self._recording(codes, arrays, title[1])
         with self._lock:
-            place = len(self._runs)
+            number = len(self._runs)
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
             instrumented = first
             if instrumented.counts:
-                results = self._counted(instrumented, arrays, title, place)
+                results = self._counted(instrumented, arrays, title, number)
                 if results is not None:
                     return results
                 instrumented = chosen.run(codes.recording, self.wanted, title[1])
@@ -220,7 +220,7 @@ class Recorder(ReentrantLock):
             capacity = min(most - copies, _device_bytes(title[1], asked))
             recording = instrumented
             buffers = _allocate_buffers(
-                instrumented.layout, self._left(place) if most else 0, asked, capacity
+                instrumented.layout, self._left(number) if most else 0, asked, capacity
             )
             if not instrumented.scarce and asked is not None and not _holds(buffers, asked):
                 scarce = replace(self.wanted, scarce=True)
@@ -243,7 +243,7 @@ class Recorder(ReentrantLock):
                     buffers = parse_buffers(lines, recording.layout.width, buffers[-1])
                 asks = 0 if asked is None else asked.bytes(recording.layout.width)
                 done = _taken(title, recording, buffers, sizes, given, error, (asks, capacity))
-                self._keep(place, done, most)
+                self._keep(number, done, most)
 
         return run
 
@@ -264,7 +264,11 @@ class Recorder(ReentrantLock):
         return recording
 
     def _counted(
-        self, recording: Recording, arrays: Sequence[Array], title: tuple[str, str, str], place: int
+        self,
+        recording: Recording,
+        arrays: Sequence[Array],
+        title: tuple[str, str, str],
+        number: int,
     ) -> tuple[Array, ...] | None:
         """Return the results of a run that makes no NaN; None where it makes one, or fails, with
         the arrays that it reads as they were before: all others it writes again as it did.
@@ -298,7 +302,7 @@ class Recorder(ReentrantLock):
         none = np.zeros(0), np.zeros(0, np.int64)
         counts = 0, 0, 0, 0
         run = Run(*title, recording.layout, parameters, table, *none, *counts, sizes, False, {})
-        self._keep(place, run, 0)
+        self._keep(number, run, 0)
         return results
 
     def _reserve(self, recording: Recording, asked: BufferSize | None) -> int:
@@ -320,12 +324,12 @@ class Recorder(ReentrantLock):
             self._taken += most
             return most
 
-    def _keep(self, place: int, run: Run, reserved: int) -> None:
+    def _keep(self, number: int, run: Run, reserved: int) -> None:
         """Keep what a run recorded, and let others have what it did not take."""
         with self._lock:
             self._taken += run.nbytes - reserved
             self._is_full |= run.full
-            self._runs[place] = run
+            self._runs[number] = run
 
     def _out_of_memory(self, problem: MemoryError) -> CdMemoryError:
         """Return the error of a run that ran out of memory: what the trace holds, how to record
@@ -352,12 +356,12 @@ class Recorder(ReentrantLock):
         finally:
             lines += () if run is None else run.lines
 
-    def _left(self, place: int) -> int:
+    def _left(self, number: int) -> int:
         """Return how many points a run may record at most, as far as is known when it begins.
 
         Runs that were asked for before it may still be recording: `_limited` has the last word.
         """
-        before = (run.points for run in self._runs[:place] if run is not None)
+        before = (run.points for run in self._runs[:number] if run is not None)
         return max(self.limit - sum(before), 0)
 
 

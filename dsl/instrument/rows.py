@@ -187,11 +187,11 @@ class Row:
         """Return the result at a point: the written element, or a term."""
         if reduce is not None:
             return reduce.value
-        node, places = statement.target.node, self.columns.places(statement.target)
+        node, positions = statement.target.node, self.columns.subscript_positions(statement.target)
         ints = self.columns.ints + (node.dtype.kind not in "fc")
         index = tuple(
             x if at is None else Dynamic(self.recorded_int(ints, at))
-            for x, at in zip(statement.target.index, places, strict=True)
+            for x, at in zip(statement.target.index, positions, strict=True)
         )
         return Read(node, index, statement.span)
 
@@ -211,9 +211,9 @@ class Row:
             size = multiply(size, axis.extent)
         return size
 
-    def recorded_int(self, ints: int, place: int) -> Expr:
+    def recorded_int(self, ints: int, position: int) -> Expr:
         """Return a recorded int of a point."""
-        return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + place,))
+        return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + position,))
 
     @property
     def capacity(self) -> Affine:
@@ -234,10 +234,10 @@ class Row:
     def begin(self) -> Iterator[Statement]:
         """Yield the statements that record the state before the statement."""
         buffers = self.buffers
-        for symbol, place in (
+        for symbol, counter in (
             (self.row, s.ROWS), (self.first_float, s.FLOATS), (self.first_int, s.INTS),
         ):  # fmt: skip
-            yield Let(symbol, buffers.counter(place))
+            yield Let(symbol, buffers.counter(counter))
         site = self.site
         wanted = (*self.outer, compare("eq", buffers.counter(s.STOPPED), const(0)))
         yield Let(self.is_requested, to_integer(conjunction(wanted)))
@@ -247,8 +247,8 @@ class Row:
             compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
         ]
         needs = [
-            (var(first), per_point, buffers.capacity[place])
-            for first, per_point, place in (
+            (var(first), per_point, buffers.capacity[counter])
+            for first, per_point, counter in (
                 (self.first_float, site.floats + self.backup_counts[True], s.FLOATS),
                 (self.first_int, site.ints + self.backup_counts[False], s.INTS),
             ) if per_point
@@ -281,16 +281,16 @@ class Row:
         """Yield, where room may be short, the statement that stops the recording."""
         if self.is_scarce:
             none = Position(const(0))
-            yield Assign(self.buffers.place(s.LIMIT), None, False, none, Domain())
+            yield Assign(self.buffers.counter_access(s.LIMIT), None, False, none, Domain())
 
     def record_before(self) -> Iterator[Statement]:
         """Yield the stores of the row of the table and all columns but the last; for a row that is
         written after the statement, the backups of changed values."""
         if self.is_late:
             yield from self.count_dropped()
-            for place, (is_float, _, value) in self.backups():
+            for position, (is_float, _, value) in self.backups():
                 node = self.buffers.floats if is_float else self.buffers.ints
-                yield Assign(Access(node, (place,)), None, False, value, self.requested_points)
+                yield Assign(Access(node, (position,)), None, False, value, self.requested_points)
             return
         yield from self.store_row()
         yield from self.count_dropped()
@@ -337,7 +337,9 @@ class Row:
         )
         cells = (*saved, *self.cells(False), *self.after)
         stores = [self.store(x, self.points) for x in cells]
-        stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
+        stop = Assign(
+            self.buffers.counter_access(s.STOPPED), None, False, Position(const(1)), Domain()
+        )
         record = (
             *self.store_row(), self.clear_mask(), self.store((False, 0, Position(const(1))), nans),
             *stores, *self.count_used(Position(var(nan_count))), stop,
@@ -348,8 +350,8 @@ class Row:
         """Yield the stores of the row of the table."""
         first = (const(self.site.number), var(self.first_float), var(self.first_int))
         for column, value in enumerate((*first, *map(var, self.site.symbols))):
-            place = Access(self.buffers.table, (var(self.row), const(column)))
-            yield Assign(place, None, False, Position(value), Domain())
+            target = Access(self.buffers.table, (var(self.row), const(column)))
+            yield Assign(target, None, False, Position(value), Domain())
 
     def count_dropped(self) -> Iterator[Statement]:
         """Yield the counting of points that the limit or the room excludes."""
@@ -392,7 +394,7 @@ class Row:
             dropped,
         )
         limit_point = Branch(compare("eq", Read(buffers.ints, at), const(1)), (count_or_drop,), ())
-        yield Assign(buffers.place(s.RANK), None, False, Position(const(0)), Domain())
+        yield Assign(buffers.counter_access(s.RANK), None, False, Position(const(0)), Domain())
         yield For(number, const(0), self.capacity, 1, (limit_point,))
 
     def end(self) -> Iterator[Statement]:
@@ -416,7 +418,9 @@ class Row:
         yield self.mask_new_nans()
         nan_count = self.buffers.symbol("found")
         yield Let(nan_count, self.count_points(points))
-        stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
+        stop = Assign(
+            self.buffers.counter_access(s.STOPPED), None, False, Position(const(1)), Domain()
+        )
         has_nan = compare("gt", var(nan_count), const(0))
         yield Branch(has_nan, (*self.count_used(Position(var(nan_count))), stop), ())
         yield from self.stop_if_full()
@@ -429,8 +433,8 @@ class Row:
         number = self.buffers.symbol("number")
         parts = (
             is_nan(Read(self.buffers.floats, (var(self.first_float) + at,)))
-            for _, place, _ in self.after
-            for at in (var(number) * self.site.floats + place,)
+            for _, position, _ in self.after
+            for at in (var(number) * self.site.floats + position,)
         )
         at = var(self.first_int) + var(number) * self.site.ints
         mask = Read(self.buffers.ints, (at,))
@@ -460,19 +464,21 @@ class Row:
         symbols = [Position(var(symbol)) for symbol in site.symbols]
         yield from _lines(ROW_LINE, [Position(const(site.number)), *symbols])
         point = [
-            *(self.recorded_number(False, number, place) for place in range(site.floats)),
-            *(self.recorded_number(True, number, place) for place in range(site.ints)),
+            *(self.recorded_number(False, number, position) for position in range(site.floats)),
+            *(self.recorded_number(True, number, position) for position in range(site.ints)),
         ]
         if point:
             yield For(number, const(0), self.capacity, 1, tuple(_lines(POINT_LINE, point)))
         for counter in (s.ROWS, s.FLOATS, s.INTS):
-            yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
+            yield Assign(
+                self.buffers.counter_access(counter), None, False, Position(const(0)), Domain()
+            )
 
-    def recorded_number(self, is_int: bool, point: Symbol, place: int) -> Expr:
+    def recorded_number(self, is_int: bool, point: Symbol, position: int) -> Expr:
         """Return a recorded number of a point."""
         if is_int:
-            return Read(self.buffers.ints, (var(point) * self.site.ints + place,))
-        return Read(self.buffers.floats, (var(point) * self.site.floats + place,))
+            return Read(self.buffers.ints, (var(point) * self.site.ints + position,))
+        return Read(self.buffers.floats, (var(point) * self.site.floats + position,))
 
     def reserved(self, op: str) -> Iterator[Statement]:
         """Yield the reservation of a row's buffer space before other rows begin (`add`), and its
@@ -501,12 +507,12 @@ class Row:
 
     def store(self, cell: Cell, points: Domain) -> Assign:
         """Return the assignment that records one number of every point."""
-        is_float, place, value = cell
+        is_float, position, value = cell
         node = self.buffers.floats if is_float else self.buffers.ints
         first, per_point = (
             (self.first_float, self.site.floats) if is_float else (self.first_int, self.site.ints)
         )
-        at = var(first) + self.flat * per_point + place
+        at = var(first) + self.flat * per_point + position
         return Assign(Access(node, (at,)), None, False, value, points)
 
 

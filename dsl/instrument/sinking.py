@@ -69,7 +69,7 @@ def permuted(left: Left, swap: Permute) -> Left:
 def out_of_branch(branch: Branch, taken: bool, left: Sequence[Left]) -> Iterator[Left | None]:
     """Yield what is counted behind a branch of what the end of one side leaves, None for what
     is not: it is tested again there whether the side was taken."""
-    side = branch.then if taken else branch.other
+    side = branch.then if taken else branch.orelse
     test = branch.test if taken else Apply(OPS["logical_not"], (branch.test,), dtypes.bool_)
     changed = set(writes((branch,)))
     fixed = not branch.many and not _leaves(side) and changed.isdisjoint(_nodes(walk(test)))
@@ -192,7 +192,7 @@ def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> boo
     writers = [
         statement for statement in statements(loop.body) if left.node in direct_writes(statement)
     ]
-    if [id(statement) for statement in writers] == [id(left.by)] and any(_at_its_place(left.by)):
+    if [id(statement) for statement in writers] == [id(left.by)] and any(_target_reads(left.by)):
         return True
     if left.points.where is not None:
         return False
@@ -237,7 +237,7 @@ def passes_on(statement: Assign, left: Left) -> bool:
     if any(not isinstance(x, Affine) for x in statement.target.index) or statement.reduced.ranges:
         return False
     if statement.target.node == left.node:
-        candidates = list(_at_its_place(statement))
+        candidates = list(_target_reads(statement))
     else:
         candidates = [read for read in _strict(statement.value) if read.node == left.node]
     boxes = [box for read in candidates if (box := _box(read, statement.free)) is not None]
@@ -247,14 +247,14 @@ def passes_on(statement: Assign, left: Left) -> bool:
     )
 
 
-def _at_its_place(statement: Assign) -> Iterator[Read]:
+def _target_reads(statement: Assign) -> Iterator[Read]:
     """Yield the element that a statement writes, where it is read and NaN of it made NaN."""
-    place = Read(statement.target.node, statement.target.index)
+    target = Read(statement.target.node, statement.target.index)
     if statement.target.node.dtype.kind == "f":
         if statement.op is not None and statement.op.name in _STRICT:
-            yield place
+            yield target
         yield from (
-            read for read in _strict(statement.value) if statement.op is None and read == place
+            read for read in _strict(statement.value) if statement.op is None and read == target
         )
 
 

@@ -43,7 +43,7 @@ class Column:
     expr: Expr | None
     """The recorded expression; None for a guard."""
     dtype: DType
-    place: int
+    position: int
     """Its position among the floats or the ints of a point; a complex number takes two."""
     guard: int | None = None
     """The position of the int that says whether it was evaluated, None where it always is."""

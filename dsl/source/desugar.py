@@ -102,7 +102,7 @@ def _set_flag(body: Body, flag: s.Name) -> Body:
                 out += [s.Assign((flag,), s.Literal(True, span), span), statement]
             case s.If(_, then, orelse):
                 out.append(
-                    replace(statement, then=_set_flag(then, flag), other=_set_flag(orelse, flag))
+                    replace(statement, then=_set_flag(then, flag), orelse=_set_flag(orelse, flag))
                 )
             case s.Comment(_, inner):
                 out.append(replace(statement, body=_set_flag(inner, flag)))

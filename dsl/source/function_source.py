@@ -230,7 +230,7 @@ def _locate_lambda(code: CodeType, lines: list[str]) -> FunctionSource | None:
     ]
     positions = _code_positions(code)
     containing = [
-        node for node in candidates if all(_contains(node.body, place) for place in positions)
+        node for node in candidates if all(_contains(node.body, position) for position in positions)
     ]
     if not containing:
         return None
@@ -291,8 +291,8 @@ def _code_positions(code: CodeType) -> list[tuple[int, int, int, int]]:
     return positions
 
 
-def _contains(node: ast.expr, place: tuple[int, int, int, int]) -> bool:
-    line, end_line, column, end_column = place
+def _contains(node: ast.expr, position: tuple[int, int, int, int]) -> bool:
+    line, end_line, column, end_column = position
     starts = (node.lineno, node.col_offset) <= (line, column)
     return starts and (end_line, end_column) <= (node.end_lineno or 0, node.end_col_offset or 0)
 

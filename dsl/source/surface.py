@@ -278,7 +278,7 @@ class If(MemoizedNode):
 
     test: Expr
     then: tuple[Statement, ...]
-    other: tuple[Statement, ...]
+    orelse: tuple[Statement, ...]
     span: Span = field(compare=False, repr=False)
 
 

@@ -97,7 +97,7 @@ class SizeHistory:
     def _many(self, profile: Profile) -> set[tuple[str, int]]:
         """Return the axes that came in `SIZES` sizes."""
         sizes_by_axis = self.seen.get(profile, {})
-        return {place for place, sizes in sizes_by_axis.items() if len(sizes) >= SIZES}
+        return {axis for axis, sizes in sizes_by_axis.items() if len(sizes) >= SIZES}
 
 
 def erase_sizes(specs: Specs) -> Profile:

@@ -196,7 +196,7 @@ class SpecializationCache(ReentrantLock):
                 add_variant(table.full, specs, new)
                 add_variant(table.quick, key, new)
                 match = new.match(arguments, key)
-                changed = None if match is not None else new.exchanged(arguments)
+                changed = None if match is not None else new.first_changed(arguments)
                 if changed is None:
                     inputs = [get(arguments) for get in new.arrays]
                     return replace(match or Match(new, inputs, key, False), fresh=True)

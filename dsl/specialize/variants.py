@@ -148,7 +148,7 @@ class Specialization:
             return None
         return Match(self._with_keys(new_keys) if new_keys else self, inputs, key, is_clear)
 
-    def exchanged(self, arguments: Arguments) -> Path | None:
+    def first_changed(self, arguments: Arguments) -> Path | None:
         """Return the path of the first watched value that no longer matches, None for none."""
         for watch in self.watched:
             spec = current_spec(watch, arguments)

@@ -40,8 +40,8 @@ class Difference:
 
     def __str__(self) -> str:
         first, second = self.records
-        places = [(x.site.number, x.index) if x else None for x in self.records]
-        if first is None or second is None or places[0] != places[1]:
+        elements = [(x.site.number, x.index) if x else None for x in self.records]
+        if first is None or second is None or elements[0] != elements[1]:
             divergences = (
                 f"{title} " + (f"assigns {x.element} (line {x.line})" if x else "ends")
                 for title, x in zip(self.titles, self.records, strict=True)
@@ -84,8 +84,8 @@ def find_difference(
         mismatch = _first_mismatch(run, second_run, rtol, atol, drift)
         if mismatch is not None:
             whys = [
-                _why_at(trace, number, row, place)
-                for trace, row, place in zip((first, second), *mismatch, strict=True)
+                _why_at(trace, number, row, point)
+                for trace, row, point in zip((first, second), *mismatch, strict=True)
             ]
             return Difference(whys[0], whys[1], _run_titles(run, second_run))
     if len(first.runs) != len(second.runs):
@@ -261,10 +261,10 @@ def _site_mismatch(
     first = min(order for order in orders if order is not None)
     if len(mismatches) and not differs[at]:
         return first, (at, at)
-    places = [at if order == first else None for order in orders]
-    if None not in places:  # the same position among the points, another element
+    positions = [at if order == first else None for order in orders]
+    if None not in positions:  # the same position among the points, another element
         return first, (at, at)
-    return first, (places[0], places[1])
+    return first, (positions[0], positions[1])
 
 
 def _point_keys(points: Points, end: int) -> npt.NDArray[np.int64]:
@@ -303,10 +303,10 @@ def _have_equal_signs(a: Values, b: Values) -> npt.NDArray[np.bool_]:
     )
 
 
-def _why_at(trace: RecordSequence, run: int, row: int, place: int | None) -> Why | None:
-    if place is None:
+def _why_at(trace: RecordSequence, run: int, row: int, point: int | None) -> Why | None:
+    if point is None:
         return None
     recorded_run = trace.runs[run]
     number = int(recorded_run.table[row, 0])
-    record = read_record(run, read_points(recorded_run, recorded_run.layout.sites[number]), place)
+    record = read_record(run, read_points(recorded_run, recorded_run.layout.sites[number]), point)
     return explain_record(trace, record, _MAX_DEPTH, _MAX_TERMS)

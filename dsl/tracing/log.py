@@ -204,7 +204,7 @@ def _shared_levels(
             break
         count += 1
     if not has_advanced:
-        loops = [place for place in range(count) if isinstance(path[place], While)]
+        loops = [position for position in range(count) if isinstance(path[position], While)]
         return loops[-1] + 1 if loops else count
     return count
 
@@ -216,8 +216,8 @@ def _close_comment(stack: list[_OpenComment]) -> None:
 
 def _assignments(points: Points, row: int) -> Iterator[LoggedAssignment]:
     first, end = points.row.searchsorted([row, row + 1])
-    for place in range(int(first), int(end)):
-        record = read_record(0, points, place)
+    for position in range(int(first), int(end)):
+        record = read_record(0, points, position)
         yield LoggedAssignment(
             record.site.statement.span.text, _header_text(record), ir_text(record)
         )

@@ -181,10 +181,10 @@ def _column_values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values
     """Return a column, converted to the type of its expression."""
     dtype = column.dtype.numpy
     if not column.is_float:
-        return run.ints[ints + column.place].astype(dtype)
-    values: Values = run.floats[floats + column.place]
+        return run.ints[ints + column.position].astype(dtype)
+    values: Values = run.floats[floats + column.position]
     if column.dtype.kind == "c":
-        components = values, run.floats[floats + column.place + 1]
+        components = values, run.floats[floats + column.position + 1]
         values = np.stack(components, axis=-1).view(np.complex128)[..., 0]
     with np.errstate(all="ignore"):
         return values.astype(dtype)

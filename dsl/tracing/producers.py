@@ -52,7 +52,7 @@ class _SortedGroup:
         )
 
         self.span = 2 + int(points.row.max(initial=0))
-        self.place: npt.NDArray[np.int64] = self.keys * self.span + self.row
+        self.position: npt.NDArray[np.int64] = self.keys * self.span + self.row
 
     def last_points(self, index: Sequence[Ints], before: Ints) -> Ints:
         """Return the last points in earlier rows that wrote the elements, -1 where none did."""
@@ -61,7 +61,7 @@ class _SortedGroup:
             is_written &= (subscript >= least) & (subscript < least + size)
             key = key * size + (subscript - least)
         target = key * self.span + np.minimum(before, self.span - 1)
-        at = np.searchsorted(self.place, target) - 1
+        at = np.searchsorted(self.position, target) - 1
         is_written &= (at >= 0) & (self.keys[at] == key)
         return np.where(is_written, self.by[at], -1)
 
@@ -186,20 +186,20 @@ class LastWriters:
         writer = self._last_writer(cell, before)
         return None if writer is None else writer[1].points.column("after")[writer[2]]
 
-    def values(self, node: Node, places: Sequence[tuple[int, ...]], row: int) -> list[Any]:
+    def values(self, node: Node, indices: Sequence[tuple[int, ...]], row: int) -> list[Any]:
         """Return the values of elements of an array before a row, None where unknown: from the last
         record, or from the copy of the argument."""
-        result: list[Any] = [None] * len(places)
-        index = list(np.array(places, np.int64).reshape(len(places), node.rank).T)
-        groups, points = self._last_writers(node.id, index, np.full(len(places), row))
+        result: list[Any] = [None] * len(indices)
+        index = list(np.array(indices, np.int64).reshape(len(indices), node.rank).T)
+        groups, points = self._last_writers(node.id, index, np.full(len(indices), row))
         for group in np.unique(groups[groups >= 0]):
             after = self.groups[group].points.column("after")
             for at in np.flatnonzero(groups == group):
                 result[at] = after[points[at]]
         array = self.of.given.get(node.id)
         if array is not None:
-            for place in np.flatnonzero(groups < 0).tolist():
-                result[place] = array[places[place]]
+            for position in np.flatnonzero(groups < 0).tolist():
+                result[position] = array[indices[position]]
         return result
 
     def _last_writers(self, node: int, index: Sequence[Ints], before: Ints) -> tuple[Ints, Ints]:

@@ -110,9 +110,9 @@ class RecordSequence:
         return content
 
     def _record(self, at: int) -> Record:
-        group, place = self.order[at]
+        group, number = self.order[at]
         source = self.groups[group]
-        return read_record(source.run, source.points, int(place))
+        return read_record(source.run, source.points, int(number))
 
     def where(self, text: str = "", array: str = "", line: int = 0) -> list[Record]:
         """Return the records that satisfy a test of indices, of an array, of a line.
@@ -193,12 +193,12 @@ def _program_order(groups: tuple[Group, ...]) -> npt.NDArray[np.int64]:
         return np.zeros((0, 2), np.int64)
     sizes = [len(group.points) for group in groups]
     number = np.repeat(np.arange(len(groups)), sizes)
-    place = np.concatenate([np.arange(size) for size in sizes])
+    number_in_group = np.concatenate([np.arange(size) for size in sizes])
     run = np.repeat([group.run for group in groups], sizes)
     row = np.concatenate([group.points.row for group in groups])
     point = np.concatenate([group.points.number for group in groups])
     permutation = np.lexsort((point, row, run))
-    return np.stack([number[permutation], place[permutation]], axis=1)
+    return np.stack([number[permutation], number_in_group[permutation]], axis=1)
 
 
 def _structured_array(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.ndarray:

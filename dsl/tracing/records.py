@@ -190,10 +190,10 @@ def substituted_text(record: Record) -> str:
     unplaced: list[str] = []
     names = [item for item in _name_spans(text) if item[1] >= start]
     for operand in record.operands:
-        places = _operand_spans(operand, statement, start, names)
-        for place in places:
-            by_span.setdefault(place, []).append(operand)
-        unplaced += () if places else (f"{operand.text}={to_text(operand.value)}",)
+        spans = _operand_spans(operand, statement, start, names)
+        for span in spans:
+            by_span.setdefault(span, []).append(operand)
+        unplaced += () if spans else (f"{operand.text}={to_text(operand.value)}",)
     replacements = [
         (a, b, _replacement(text[a:b], operands)) for (a, b), operands in by_span.items()
     ]

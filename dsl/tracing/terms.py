@@ -53,10 +53,10 @@ def read_terms(points: Points, record: Record, most: int | None = None) -> Itera
     assert isinstance(statement, Assign) and reduce is not None
     values = points.column("after")
     reduce_symbols = [axis.symbol for axis in site.axes[len(record.axes) :]]
-    places = _term_positions(points, record)
+    positions = _term_positions(points, record)
     if most is not None:
-        places = places[_sort_by_size(values[places])[:most]]
-    for at in map(int, places):
+        positions = positions[_sort_by_size(values[positions])[:most]]
+    for at in map(int, positions):
         term_operands = tuple(operands(points, at))
         named = [symbol for symbol in reduce_symbols if symbol not in site.hidden]
         names = {symbol.name: int(points.symbols[symbol][at]) for symbol in named}

@@ -136,7 +136,7 @@ class Context:
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where the variable must be static."""
-    exchanged: set[Node] = field(default_factory=set)
+    permuted: set[Node] = field(default_factory=set)
     """Nodes whose buffers a loop permutes (`Permute`) instead of copying."""
     shared: frozenset[Node] = frozenset()
     """Local nodes that the caller gets in several results: a copy instead of a view would show."""
@@ -284,10 +284,10 @@ class Context:
         where: Expr | None = None,
     ) -> None:  # fmt: skip
         """Emit `target op= value` over all axes of the target; `value` is over the same axes."""
-        place = target.place
-        assert place is not None, "a store needs a place"
+        element = target.element
+        assert element is not None, "a store needs an element"
         free = Domain(target.ranges, where)
-        self.emit(Assign(Access(place.node, place.index), op, False, value, free, span=span))
+        self.emit(Assign(Access(element.node, element.index), op, False, value, free, span=span))
 
     def materialize(
         self, value: Array, label: str, span: Span, dtype: DType | None = None

@@ -36,21 +36,21 @@ def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: S
     return value
 
 
-def fixed(ctx: Context, place: Value, out: list[Statement], span: Span) -> tuple[Value, Value]:
-    """Return the target of `place op= value` and its old value, both as before `out`.
+def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tuple[Value, Value]:
+    """Return the target of `target op= value` and its old value, both as before `out`.
 
     `out` are the statements that compute the value: subscripts and masks of the target that they
     write are saved before.
     """
     written = frozenset(writes(out))
     if not written:
-        return place, place
-    match place:
-        case Array() if place.place is not None:
-            place = _save_subscripts(ctx, place, place.place, written, span)
-            if not place.rank and _reads_any(place.body, written):
-                return place, _save_value(ctx, Scalar(place.body, place.kind), written, span)
-            return place, place
+        return target, target
+    match target:
+        case Array() if target.element is not None:
+            target = _save_subscripts(ctx, target, target.element, written, span)
+            if not target.rank and _reads_any(target.body, written):
+                return target, _save_value(ctx, Scalar(target.body, target.kind), written, span)
+            return target, target
         case Masked(array, mask, held) if _reads_any(array.body, written) or _reads_any(
             mask.body, written
         ):
@@ -58,9 +58,9 @@ def fixed(ctx: Context, place: Value, out: list[Statement], span: Span) -> tuple
             old = _copy_now(ctx, array, "before", span)
             return Masked(array, mask, True), Masked(old, mask, True)
         case Array() | Masked():
-            return place, place
+            return target, target
         case _:
-            return place, _save_value(ctx, place, written, span)
+            return target, _save_value(ctx, target, written, span)
 
 
 def _copy_now(ctx: Context, value: Array, label: str, span: Span) -> Array:
@@ -70,15 +70,15 @@ def _copy_now(ctx: Context, value: Array, label: str, span: Span) -> Array:
 
 
 def _save_subscripts(
-    ctx: Context, place: Array, read: Read, written: frozenset[Node], span: Span
+    ctx: Context, target: Array, read: Read, written: frozenset[Node], span: Span
 ) -> Array:
     """Return a target with the data-dependent subscripts that read written nodes saved."""
     index = list(read.index)
     for axis, at in enumerate(index):
         if isinstance(at, Dynamic) and _reads_any(at.value, written):
-            subscript = Array(place.axes, place.shape, at.value, Kind(dtypes.int64))
+            subscript = Array(target.axes, target.shape, at.value, Kind(dtypes.int64))
             index[axis] = Dynamic(_copy_now(ctx, subscript, "at", span).body)
-    return replace(place, body=replace(read, index=tuple(index)))
+    return replace(target, body=replace(read, index=tuple(index)))
 
 
 def _save_value(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> Value:

@@ -43,8 +43,8 @@ def in_memory(
     order = order_of(ctx, value)
     if not order:
         array = ctx.materialize(value, label, span, dtype)
-        if order is None and array.place is not None:
-            ctx.unordered.add(array.place.node)
+        if order is None and array.element is not None:
+            ctx.unordered.add(array.element.node)
         return array
     return _permute_axes(
         ctx.materialize(_permute_axes(value, order), label, span, dtype), _invert_permutation(order)
@@ -72,8 +72,8 @@ def binds(
     ctx: Context, array: Array, value: Array, span: Span, bases: frozenset[Node] = frozenset()
 ) -> None:
     """Record that the write of a whole array at `span` is a rebinding to `value`."""
-    assert array.place is not None
-    key = array.place.node, span
+    assert array.element is not None
+    key = array.element.node, span
     ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | bases | bases_of(value)
 
 
@@ -210,14 +210,14 @@ def k_order(ctx: Context, rows: Rows, shape: Strides, joined: bool = False) -> O
     sorted_axes: list[int] = []
     for axis in axes if joined else reversed(axes):
         at = len(sorted_axes)
-        for place in reversed(range(len(sorted_axes))):
-            sides = (sorted_axes[place], axis) if joined else (axis, sorted_axes[place])
+        for position in reversed(range(len(sorted_axes))):
+            sides = (sorted_axes[position], axis) if joined else (axis, sorted_axes[position])
             is_inner = _compare_strides(ctx, [(row[sides[0]], row[sides[1]]) for row in steps])
             if is_inner == "unknown":
                 return None
             if is_inner == "no":
                 break
-            at = place if is_inner == "yes" else at
+            at = position if is_inner == "yes" else at
         sorted_axes.insert(at, axis)
     return normal(tuple(sorted_axes if joined else reversed(sorted_axes)), shape)
 

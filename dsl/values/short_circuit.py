@@ -77,11 +77,11 @@ def _predicate(test: Expr, out: Iterable[Statement], span: Span) -> list[Stateme
 
     for statement in out:
         match statement:
-            case Let(symbol, value, place):
+            case Let(symbol, value, let_span):
                 flush()
                 if any(isinstance(part, Read) for part in walk(value)):
                     value = Select(test, value, Position(const(0)))
-                result.append(Let(symbol, value, place))
+                result.append(Let(symbol, value, let_span))
             case Alloc():
                 flush()
                 result.append(statement)

@@ -27,7 +27,7 @@ def assign(
     cannot be written, CdShapeError where shapes do not broadcast.
     """
     if isinstance(target, Masked):
-        place, mask = target.array, target.mask
+        array, mask = target.array, target.mask
         if isinstance(value, Masked):
             if not of_same_elements(ctx, value, target, span):
                 raise error(
@@ -43,31 +43,33 @@ def assign(
             )  # fmt: skip
         where: Expr | None = mask.body
     else:
-        place, where = target, None
-    read = writable(place, span)
-    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(place):
+        array, where = target, None
+    read = writable(array, span)
+    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(array):
         raise error(
             "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
             helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
         )  # fmt: skip
-    operand = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
-    element = operand.at(tuple(var(axis) for axis in place.axes))
-    store_element(ctx, place, (element, operand.kind), span, op, where, value)
+    operand = broadcast_to(ctx, as_array(ctx, value, span), array.shape, span)
+    element = operand.at(tuple(var(axis) for axis in array.axes))
+    store_element(ctx, array, (element, operand.kind), span, op, where, value)
 
 
-def writable(place: Array, span: Span) -> Read:
+def writable(target: Array, span: Span) -> Read:
     """Return the elements that a write to an array goes to.
 
     CdValueError CD0462 for a copy or a read-only view, CD0451 for new values; CdTypeError CD0707
     for lists.
     """
-    read = place.base
-    if place.sealed:
+    read = target.base
+    if target.sealed:
         raise error(
-            "CD0462", CdValueError, f"this {place.sealed}; writing it would not write the original",
+            "CD0462",
+            CdValueError,
+            f"this {target.sealed}; writing it would not write the original",
             span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
         )  # fmt: skip
-    if place.listed and read is None:
+    if target.listed and read is None:
         raise error(
             "CD0707", CdTypeError, "a list cannot be written in place", span,
             helps=("pass an array: `np.array([1.0, 2.0])`",),
@@ -79,12 +81,12 @@ def writable(place: Array, span: Span) -> Read:
     return read
 
 
-def assign_product(ctx: Context, place: Array, value: Value, product: Array, span: Span) -> None:
-    """Emit `place @= value`, whose product has to have the shape of `place`.
+def assign_product(ctx: Context, target: Array, value: Value, product: Array, span: Span) -> None:
+    """Emit `target @= value`, whose product has to have the shape of `target`.
 
     Axes of size 1 of the product are not broadcast, as in NumPy. CdShapeError CD0302.
     """
-    shape, wanted = product.shape, place.shape
+    shape, wanted = product.shape, target.shape
     extra = len(shape) - len(wanted)
     fits = as_array(ctx, value, span).rank > 1 and extra >= 0
     fits = fits and all(size.constant == 1 for size in shape[:extra])
@@ -93,7 +95,7 @@ def assign_product(ctx: Context, place: Array, value: Value, product: Array, spa
         raise error(
             "CD0302", CdShapeError, f"the product has shape {shape_text(shape)}, and cannot be "
             f"stored by `@=` in an array of shape {shape_text(wanted)}", span,
-            label=f"{describe(place)} @= {describe(value)}",
+            label=f"{describe(target)} @= {describe(value)}",
             helps=("to keep the product as a new array: `z = x @ y`",),
         )  # fmt: skip
     for size, wanted_size in pairs:
@@ -103,68 +105,68 @@ def assign_product(ctx: Context, place: Array, value: Value, product: Array, spa
     inner = tuple(const(0) for _ in shape[:extra])
     axes = ctx.axes(len(wanted))
     body = product.at((*inner, *map(var, axes)))
-    assign(ctx, place, Array(axes, wanted, body, product.kind, copied=True), span)
+    assign(ctx, target, Array(axes, wanted, body, product.kind, copied=True), span)
 
 
-def distinct(place: Array) -> bool:
+def distinct(target: Array) -> bool:
     """Whether the elements of a gathered array are distinct, whatever the positions hold.
 
     Those of `x[np.arange(n), idx]` are: the first subscript is injective in the axis.
     """
-    read = place.base
+    read = target.base
     assert read is not None
     symbol_sets = [i.symbols() for i in read.index if isinstance(i, Affine)]
     return all(
         extent.constant == 1 or frozenset({axis}) in map(frozenset, symbol_sets)
-        for axis, extent in zip(place.axes, place.shape, strict=True)
+        for axis, extent in zip(target.axes, target.shape, strict=True)
     )
 
 
 def store_element(
     ctx: Context,
-    place: Array,
+    target: Array,
     pair: tuple[Expr, Kind],
     span: Span,
     op: Op | None,
     where: Expr | None,
     shown: Value,
 ) -> None:
-    """Emit `place op= pair` over the axes of `place`, where `where` holds.
+    """Emit `target op= pair` over the axes of `target`, where `where` holds.
 
     `shown` is the value as error messages describe it.
     """
     expr, kind = pair
-    dtype = place.kind.dtype
+    dtype = target.kind.dtype
     if op is not None:
-        computed = operated(op, place.kind, kind, span)
+        computed = operated(op, target.kind, kind, span)
         if computed.dtype.compute is dtype:
-            if place.part is None:
-                ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
+            if target.part is None:
+                ctx.store(target, cast(expr, dtype), span, logical(op, dtype.kind), where)
                 return
-        expr, kind = _combine(op, place, expr, computed), computed
+        expr, kind = _combine(op, target, expr, computed), computed
     require_storable(kind, dtype, shown, span)
-    if place.part is None:
-        ctx.store(place, cast(expr, dtype), span, None, where)
+    if target.part is None:
+        ctx.store(target, cast(expr, dtype), span, None, where)
         return
-    read, number = with_part(place, cast(expr, dtype))
-    whole = Array(place.axes, place.shape, read, Kind(number.dtype))
+    read, number = with_part(target, cast(expr, dtype))
+    whole = Array(target.axes, target.shape, read, Kind(number.dtype))
     ctx.store(whole, number, span, None, where)
 
 
-def part_updated(place: Array, value: Scalar, op: Op | None, span: Span) -> Expr:
-    """Return the complex number that `place op= value` stores, where `place` is a part of it."""
+def part_updated(target: Array, value: Scalar, op: Op | None, span: Span) -> Expr:
+    """Return the complex number that `target op= value` stores, where `target` is a part of it."""
     expr, kind = value.expr, value.kind
     if op is not None:
-        computed = operated(op, place.kind, kind, span)
-        expr, kind = _combine(op, place, expr, computed), computed
-    require_storable(kind, place.kind.dtype, value, span)
-    return with_part(place, cast(expr, place.kind.dtype))[1]
+        computed = operated(op, target.kind, kind, span)
+        expr, kind = _combine(op, target, expr, computed), computed
+    require_storable(kind, target.kind.dtype, value, span)
+    return with_part(target, cast(expr, target.kind.dtype))[1]
 
 
-def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
+def with_part(target: Array, value: Expr) -> tuple[Read, Expr]:
     """Return the complex element that a store to a part of it writes, and its new value."""
-    assert place.part is not None, "a part of complex numbers"
-    name, read = place.part
+    assert target.part is not None, "a part of complex numbers"
+    name, read = target.part
     other_part = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
     parts = (value, other_part) if name == "real" else (other_part, value)
     return read, Apply(OPS["complex"], parts, read.dtype)
@@ -216,7 +218,7 @@ def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None
     )  # fmt: skip
 
 
-def _combine(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
+def _combine(op: Op, target: Array, expr: Expr, kind: Kind) -> Expr:
     dtype = kind.dtype.compute
-    result = Apply(op, (cast(place.body, dtype), cast(expr, dtype)), dtype)
-    return Cast(result, place.kind.dtype)
+    result = Apply(op, (cast(target.body, dtype), cast(expr, dtype)), dtype)
+    return Cast(result, target.kind.dtype)

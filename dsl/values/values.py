@@ -188,17 +188,17 @@ class Array:
         return self.sealed not in ("", COPIED_RESHAPE)
 
     @property
-    def place(self) -> Read | None:
+    def element(self) -> Read | None:
         """The body where it is assignable: elements of a node, gathered ones too; else None."""
         return self.body if isinstance(self.body, Read) and not self.copied else None
 
     @property
     def view(self) -> Read | None:
         """The body where it is a view of a node, as in NumPy, else None."""
-        place = self.place
-        if place is None or any(isinstance(i, Dynamic) for i in place.index):
+        element = self.element
+        if element is None or any(isinstance(i, Dynamic) for i in element.index):
             return None
-        return place
+        return element
 
     @property
     def part(self) -> tuple[str, Read] | None:
@@ -213,7 +213,7 @@ class Array:
     def base(self) -> Read | None:
         """The elements that a store writes, for a part the complex ones; else None."""
         part = self.part
-        return self.place if part is None else part[1]
+        return self.element if part is None else part[1]
 
     @property
     def aliased(self) -> Read | None:

@@ -325,11 +325,11 @@ def _merge_branches(writes: Iterable[Site]) -> Iterator[Site]:
         site = left.pop()
         if site.inside and isinstance(site.inside[-1], If):
             at = len(site.inside) - 1
-            place, number = site.route[at]
-            first = seen.setdefault((site.route[:at], place, site.index), site)
+            position, number = site.route[at]
+            first = seen.setdefault((site.route[:at], position, site.index), site)
             if first.route[at][1] != number:
                 tests = site.tests[: len(site.tests) - len(inner_tests(site, at))]
-                route = (*site.route[:at], (place, 2))  # after the statements of both sides
+                route = (*site.route[:at], (position, 2))  # after the statements of both sides
                 left.append(site._replace(inside=site.inside[:at], route=route, tests=tests))
                 yield left[-1]
 
@@ -523,7 +523,7 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
             (read.node, read.index, "read", tests) for read, tests in pairs
         ]
     else:
-        touches = [(read.node, read.index, "read", ()) for read in accessed.found]
+        touches = [(read.node, read.index, "read", ()) for read in accessed.all_reads]
     match stmt:
         case Store(access):
             touches.append((access.node, access.index, "write", ()))

@@ -12,7 +12,7 @@ is loaded before and stored at the end. Analysis only.
 >>> found = find_accumulation(nest, fresh_for(program))
 >>> [loop.symbol.name for loop in found.outer_loops], [loop.symbol.name for loop in found.depth]
 (['i'], ['k'])
->>> found.acc.label, found.place.node.label
+>>> found.acc.label, found.element.node.label
 ('c_sum', 'c')
 """
 
@@ -58,7 +58,7 @@ class Accumulation:
     """The accumulation into `acc`; scalars are substituted into its term."""
     rest: Body
     """Statements after the terms, with the result in `acc`."""
-    place: Access | None
+    element: Access | None
     """The element that the nest accumulates into directly: loaded first, stored at the end; None
     for a scalar."""
 
@@ -115,16 +115,16 @@ def find_accumulation(
         return None
     term = _inline_scalars(body.update.value, values)
     acc, start, rest = node, body.before, body.after
-    place = body.update.access if node.rank else None
-    if place is not None:
+    element = body.update.access if node.rank else None
+    if element is not None:
         acc = fresh.scalar(f"{node.label}_sum", node.dtype)
-        first = Read(node, place.index) if body.first is None else body.first
+        first = Read(node, element.index) if body.first is None else body.first
         start = (*start, Store(Access(acc, ()), first, span))
-        rest = (Store(place, Read(acc, ()), span), *rest)
+        rest = (Store(element, Read(acc, ()), span), *rest)
     if acc.id in {read.node.id for read in reads(term)}:
         return None
     update = replace(body.update, access=Access(acc, ()), value=term, over=())
-    return Accumulation(tuple(chain), body.depth, names, start, acc, update, rest, place)
+    return Accumulation(tuple(chain), body.depth, names, start, acc, update, rest, element)
 
 
 @dataclass(frozen=True, slots=True)

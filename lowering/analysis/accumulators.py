@@ -164,7 +164,7 @@ def _unconditional(body: tuple[Stmt, ...]) -> list[Stmt]:
     out = [*body]
     for stmt in body:
         if isinstance(stmt, If):
-            out += _unconditional(stmt.then) + _unconditional(stmt.other)
+            out += _unconditional(stmt.then) + _unconditional(stmt.orelse)
     return out
 
 

@@ -33,15 +33,15 @@ from .subscripts import is_nonnegative, ranges
 
 def in_first_iterations(
     enclosing: Sequence[Stmt],
-    places: Sequence[int],
+    positions: Sequence[int],
     index: Sequence[Index],
     domain: tuple[Range, ...],
 ) -> tuple[tuple[For, ...], tuple[Affine, ...]] | None:
     """Return the loops around an access and its index, both for the first iterations of those loops
     that may be left early or that the index does not use; None where these may not reach it.
 
-    `places` says of each loop how many statements of its body are before the access, `domain` are
-    the ranges of the symbols around all of them.
+    `positions` says of each loop how many statements of its body are before the access, `domain`
+    are the ranges of the symbols around all of them.
     """
     loops = [stmt for stmt in enclosing if isinstance(stmt, For)]
     subscripts = [at for at in index if isinstance(at, Affine)]
@@ -51,13 +51,13 @@ def in_first_iterations(
     used = {symbol for at in subscripts for symbol in at.symbols()}
     first_values: dict[Symbol, Affine] = {}
     remaining: list[For] = []
-    for loop, place in zip(loops, places, strict=True):
+    for loop, position in zip(loops, positions, strict=True):
         current = replace(
             loop, lo=substitute(loop.lo, first_values), hi=substitute(loop.hi, first_values)
         )
         if loop.symbol in used and not _has_jump(loop):
             remaining.append(current)
-        elif reaches_first_iteration(current, place, domain):
+        elif reaches_first_iteration(current, position, domain):
             first_values[loop.symbol] = current.lo
         else:
             return None

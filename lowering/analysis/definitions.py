@@ -56,8 +56,8 @@ class Layer:
     @property
     def sources(self) -> frozenset[Node]:
         """The nodes that values, subscripts and tests depend on."""
-        places = (at.value for at in self.index or () if isinstance(at, Dynamic))
-        return nodes_of(self.value).union(*map(nodes_of, (*self.tests, *places)))
+        subscripts = (at.value for at in self.index or () if isinstance(at, Dynamic))
+        return nodes_of(self.value).union(*map(nodes_of, (*self.tests, *subscripts)))
 
     @property
     def points(self) -> int:

@@ -229,7 +229,7 @@ def has_break(body: tuple[Stmt, ...]) -> bool:
     """Whether the loop with this body, not one nested in it, may be left by a `Break`."""
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (has_break(stmt.then) or has_break(stmt.other)))
+        or (isinstance(stmt, If) and (has_break(stmt.then) or has_break(stmt.orelse)))
         for stmt in body
     )
 
@@ -238,7 +238,7 @@ def has_early_exit(body: tuple[Stmt, ...]) -> bool:
     """Whether an iteration of the loop with this body may end before its last statement."""
     return any(
         isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (has_early_exit(stmt.then) or has_early_exit(stmt.other)))
+        or (isinstance(stmt, If) and (has_early_exit(stmt.then) or has_early_exit(stmt.orelse)))
         for stmt in body
     )
 
@@ -356,7 +356,7 @@ class _DependenceTest:
             return Refusal(Dependent.STORAGE, f"`{node.label}`")
         names = _later_values(self.loop)
         later = _substitute_index(self.other.index, names)
-        if are_disjoint(self.one.index, later, self.known(names)):
+        if are_disjoint(self.one.index, later, self.all_ranges(names)):
             return None
         solution = presburger.solve(*self.system(names, later))
         if solution == "none":
@@ -370,7 +370,7 @@ class _DependenceTest:
         detail = f"{source} in iteration {name} = {first} and {sink} in iteration {name} = {second}"
         return Refusal(reason, detail)
 
-    def known(self, names: Names) -> tuple[Range, ...]:
+    def all_ranges(self, names: Names) -> tuple[Range, ...]:
         """Return the ranges of all symbols, outermost first."""
         step, symbol = self.loop.step, var(self.loop.symbol)
         gap = self.loop.hi - symbol if step > 0 else symbol - self.loop.hi

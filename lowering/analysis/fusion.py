@@ -46,7 +46,7 @@ class Nest:
     """A loop with the analysis results that fusion needs more than once."""
 
     loop: For
-    found: Accesses
+    accesses: Accesses
     """Relative to its body; one representative of sites that access the same elements."""
     reads: Mapping[int, int]
     """How often each node is read, by its id."""
@@ -72,14 +72,14 @@ class Nest:
 
     def is_visible(self, temporaries: frozenset[int]) -> bool:
         """Whether it writes nodes that are visible: not among these ids of temporaries."""
-        return has_visible_writes(self.found, temporaries)
+        return has_visible_writes(self.accesses, temporaries)
 
     def reads_produced_for(self, consumer: Nest) -> dict[int, int]:
         """Return the arrays that it writes and another nest reads, by id, with the number of reads
         of both."""
         read_counts: dict[int, int] = {}
-        for number, sites in self.found.sites.items():
-            consumer_sites = consumer.found.sites.get(number, ())
+        for number, sites in self.accesses.sites.items():
+            consumer_sites = consumer.accesses.sites.get(number, ())
             is_read = any(site.reads for site in consumer_sites)
             if is_read and sites[0].node.rank and any(site.writes for site in sites):
                 read_counts[number] = self.reads.get(number, 0) + consumer.reads[number]
@@ -115,8 +115,8 @@ def fuse_nests(first: Nest, second: Nest, both: For) -> Nest:
     The time is linear in the second nest: a nest that many are fused with is not analyzed each
     time.
     """
-    sites, reads = {**first.found.sites}, {**first.reads}
-    for number, node_sites in second.found.sites.items():
+    sites, reads = {**first.accesses.sites}, {**first.reads}
+    for number, node_sites in second.accesses.sites.items():
         sites[number] = _representatives((*sites.get(number, ()), *node_sites))
         reads[number] = reads.get(number, 0) + second.reads[number]
     kinds, stays = first.kinds | second.kinds, first.stays or second.stays
@@ -179,7 +179,7 @@ class NestPair:
 
     first: Nest
     second: Nest
-    own: frozenset[int]
+    temporaries: frozenset[int]
     """The ids of the program's temporaries, which are unobservable: nobody sees their values after
     an error."""
     outer: tuple[Range, ...]
@@ -193,10 +193,10 @@ class NestPair:
         """
         first, second = self.first, self.second
         shared = any(
-            number in first.found.sites and sites[0].node.rank
-            for number, sites in second.found.sites.items()
+            number in first.accesses.sites and sites[0].node.rank
+            for number, sites in second.accesses.sites.items()
         )
-        checks_only = not any(s.writes for sites in second.found.sites.values() for s in sites)
+        checks_only = not any(s.writes for sites in second.accesses.sites.values() for s in sites)
         if not shared and not checks_only:
             return FusionRefusal.NOTHING, ""
         if first.jumps or second.jumps:
@@ -207,7 +207,7 @@ class NestPair:
             return FusionRefusal.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
             return FusionRefusal.RUNNING, ""
-        clash = self._find_conflict(first.found)
+        clash = self._find_conflict(first.accesses)
         if clash is not None:
             return FusionRefusal.ORDER, clash
         if first.effects and self._outruns_checks():
@@ -220,27 +220,28 @@ class NestPair:
 
     def is_in_order(self) -> bool:
         """Whether no iteration of the second accesses what a later iteration of the first does."""
-        return self._find_conflict(self.first.found) is None
+        return self._find_conflict(self.first.accesses) is None
 
     def _reorders_effects(self) -> bool:
         first, second = self.first, self.second
         return (
             (first.effects and second.effects)
-            or (first.effects and second.is_visible(self.own))
-            or (second.effects and first.is_visible(self.own))
+            or (first.effects and second.is_visible(self.temporaries))
+            or (second.effects and first.is_visible(self.temporaries))
         )
 
     def _is_movable(self, stmt: Stmt) -> bool:
         """Whether a statement between the nests may be moved before the first."""
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
-        before = self.first.found
+        before = self.first.accesses
         touched = summarize(stmt).touches
         if not self.first.effects and not any(number in before.sites for number in touched):
             return True
         alone = collect_accesses((stmt,))
         if self.first.effects and (
-            has_visible_writes(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
+            has_visible_writes(alone, self.temporaries)
+            or any(s[0].node.rank for s in alone.sites.values())
         ):
             return False
         return not any(
@@ -270,7 +271,7 @@ class NestPair:
         domain = (*self.outer, *ranges((self.second.loop,)))
         return of_positions and not all(
             is_in_range(site.node, site.index, (*domain, *ranges(site.inside)))
-            for sites in self.second.found.sites.values()
+            for sites in self.second.accesses.sites.values()
             for site in sites
         )
 
@@ -285,9 +286,9 @@ class NestPair:
         variables = var(self.first.loop.symbol), var(self.second.loop.symbol)
         later: _LaterValues | None = None
         clashing: dict[int, str] = {}
-        common = [number for number in self.second.found.sites if number in before.sites]
+        common = [number for number in self.second.accesses.sites if number in before.sites]
         for number in common:
-            others = self.second.found.sites[number]
+            others = self.second.accesses.sites[number]
             for source in before.sites[number]:
                 conflicting = [
                     sink for sink in others
@@ -319,8 +320,8 @@ class NestPair:
         Fusion then saves next to no memory traffic, and one of them loses contiguous accesses.
         """
         is_across = False
-        for number, sites in self.second.found.sites.items():
-            first_sites = self.first.found.sites.get(number, ())
+        for number, sites in self.second.accesses.sites.items():
+            first_sites = self.first.accesses.sites.get(number, ())
             if first_sites and sites[0].node.rank:
                 if any(site.writes for site in (*first_sites, *sites)):
                     return False
@@ -368,7 +369,7 @@ class NestPair:
             isinstance(first, For)
             and has_same_range(first, second)
             and NestPair(
-                analyze_nest(first), analyze_nest(second), self.own, domain
+                analyze_nest(first), analyze_nest(second), self.temporaries, domain
             )._can_fuse_inside(is_late, inner)
             for first in first_body
         )
@@ -380,10 +381,15 @@ class NestPair:
         """Whether iterations of a nest are independent, with scalars privatized."""
         sites = {
             number: node_sites
-            for number, node_sites in nest.found.sites.items()
-            if node_sites[0].node.rank or number not in self.own or node_sites[0].kind != "write"
+            for number, node_sites in nest.accesses.sites.items()
+            if node_sites[0].node.rank
+            or number not in self.temporaries
+            or node_sites[0].kind != "write"
         }
-        return NestPair(nest, nest, self.own, self.outer)._find_conflict(Accesses(sites)) is None
+        return (
+            NestPair(nest, nest, self.temporaries, self.outer)._find_conflict(Accesses(sites))
+            is None
+        )
 
     def _is_tileable_around(self, partner: Nest, is_late: bool) -> bool:
         """Whether a nest does nothing around an element of a product that tiling cannot do, too.
@@ -392,10 +398,10 @@ class NestPair:
         """
         if not is_late:
             return partner.kinds <= {Store, Update, If, Comment}
-        sums = self.second.found.sites
+        sums = self.second.accesses.sites
         return partner.kinds <= {Store, Comment} and all(
             not sites[0].node.rank or any(site.kind == "update" for site in sums.get(number, ()))
-            for number, sites in partner.found.sites.items()
+            for number, sites in partner.accesses.sites.items()
             if any(site.writes for site in sites)
         )
 

@@ -49,16 +49,16 @@ class IterationValues:
     names: dict[Affine, Expr]
     """Values of symbols that are bound once."""
 
-    def known(self, expr: Expr) -> Expr:
+    def resolve(self, expr: Expr) -> Expr:
         """Return an expression in terms of the loop's variable and of loop-invariant values, as far
         as possible."""
         match expr:
             case Read(node, ()) if node.id in self.values:
-                return self.known(self.values[node.id])
+                return self.resolve(self.values[node.id])
             case Position(index) if index in self.names:
-                return self.known(self.names[index])
+                return self.resolve(self.names[index])
             case _:
-                return rebuild(expr, self.known, lambda index: index)
+                return rebuild(expr, self.resolve, lambda index: index)
 
     def stays(self, expr: Expr) -> bool:
         """Whether an expression is loop-invariant."""
@@ -70,7 +70,7 @@ class IterationValues:
     def partner(self, index: Index, names: Sequence[str]) -> Expr | None:
         """Return the operand that a subscript combines with the loop's variable to get the
         partner's; None where it does not."""
-        expr = self.known(index.value if isinstance(index, Dynamic) else Position(index))
+        expr = self.resolve(index.value if isinstance(index, Dynamic) else Position(index))
         here = Position(var(self.loop.symbol))
         match expr:
             case Apply(op, (left, right)) if op.name in names and here in (left, right):
@@ -90,7 +90,7 @@ def are_paired(loop: For, sites: Sequence[Site]) -> bool:
     indices = [site.index for site in sites if site.index is not None]
     if len(indices) < len(sites):
         return False
-    tests = [[iteration.known(test) for test in site.tests] for site in sites]
+    tests = [[iteration.resolve(test) for test in site.tests] for site in sites]
     variable = Position(var(loop.symbol))
     for axis in range(rank):
         subscripts = {index[axis] for index in indices} - {var(loop.symbol)}

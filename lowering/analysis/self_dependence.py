@@ -29,7 +29,7 @@ def find_clashes(
     `positive` are symbols of loops around it that are greater than zero, `outer` the ranges of
     all.
     """
-    if access.node not in [read.node for read in walk.direct_effects(stmt).found]:
+    if access.node not in [read.node for read in walk.direct_effects(stmt).all_reads]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
     is_private_element = is_injective(access.index, stmt.free.ranges, positive)

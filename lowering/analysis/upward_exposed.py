@@ -93,11 +93,11 @@ def _access_times(site: Site, at: Points) -> _Integers:
     loop."""
     count = len(at.weight)
     columns: list[_Integers] = []
-    for stmt, (place, number) in zip(site.inside, site.route, strict=False):
+    for stmt, (position, number) in zip(site.inside, site.route, strict=False):
         iterations = np.zeros(count, np.int64)
         if isinstance(stmt, For):
             iterations = at.columns[stmt.symbol] * (1 if stmt.step > 0 else -1)
-        columns += [np.full(count, place), np.full(count, number), iterations]
+        columns += [np.full(count, position), np.full(count, number), iterations]
     last, _ = site.route[-1]
     columns += [np.full(count, last), np.full(count, -1)]  # a test comes before what it guards
     return np.stack(columns, axis=1)

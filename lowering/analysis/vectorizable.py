@@ -77,7 +77,7 @@ class OuterLoop:
             case _:
                 return False
 
-    def room(self, private: frozenset[int]) -> int | None:
+    def private_bytes(self, private: frozenset[int]) -> int | None:
         """Return how many bytes of arrays are private to an iteration, None where an array cannot
         be expanded."""
         total = 0
@@ -89,7 +89,7 @@ class OuterLoop:
             total += node.bytes if node.id in private and node.rank else 0
         return total
 
-    def kept(self, private: frozenset[int]) -> int:
+    def lane_bytes(self, private: frozenset[int]) -> int:
         """Return how many bytes are private to an iteration, at least 1."""
         return max(1, sum(node.bytes for node in dict.fromkeys(self.nodes()) if node.id in private))
 

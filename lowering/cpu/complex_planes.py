@@ -49,9 +49,9 @@ def split_planes(nest: Stmt, fresh: Fresh) -> Body:
     if isinstance(nest, If):
         then, orelse = (
             tuple(new for stmt in body for new in split_planes(stmt, fresh))
-            for body in (nest.then, nest.other)
+            for body in (nest.then, nest.orelse)
         )
-        return (replace(nest, then=then, other=orelse),)
+        return (replace(nest, then=then, orelse=orelse),)
     if not isinstance(nest, For):
         return (nest,)
     written = writes((nest,))

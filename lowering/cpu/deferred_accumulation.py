@@ -154,7 +154,7 @@ class _Distribution(OutermostRewriter):
         if not any(map(self.is_candidate, statements(loop.body))):
             return (loop,)  # before asking what takes longer
         privates = find_privatizable(loop, self.only()[id(loop)])
-        if find_dependence(loop, privates, self.own, ranges(outer)) is None:
+        if find_dependence(loop, privates, self.temporaries, ranges(outer)) is None:
             return (loop,)
         node_count = len(self.fresh.nodes)
         accumulations = self.sums(loop, privates)
@@ -176,7 +176,7 @@ class _Distribution(OutermostRewriter):
 
     def is_candidate(self, stmt: Stmt) -> bool:
         """Whether a statement may be an accumulation whose terms an enclosing loop can store."""
-        if not isinstance(stmt, Store | Update) or stmt.access.node.id not in self.own:
+        if not isinstance(stmt, Store | Update) or stmt.access.node.id not in self.temporaries:
             return False
         return _term(stmt) is not None
 
@@ -209,7 +209,7 @@ class _Distribution(OutermostRewriter):
     ) -> bool:
         """Whether the iterations are independent now; `privates` are the ids of their private
         nodes."""
-        temporaries = self.own | {node.id for node in deferral.terms.values()}
+        temporaries = self.temporaries | {node.id for node in deferral.terms.values()}
         return (
             find_dependence(
                 deferral.store_loop(), privates, temporaries, ranges((*outer, *deferral.chunks))
@@ -224,7 +224,7 @@ class _Distribution(OutermostRewriter):
         let_symbols = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
         accumulations = [
             acc for acc in _find_accumulations(loop.body, ())
-            if acc.node.id in self.own - privates and not acc.symbols() & let_symbols
+            if acc.node.id in self.temporaries - privates and not acc.symbols() & let_symbols
             and len(sites.of(acc.node)) == (1 if isinstance(acc.stmt, Update) else 2)
         ]  # fmt: skip
         added_work = sum(
@@ -345,14 +345,14 @@ class _Deferral:
 
     def store_loop(self) -> For:
         """Return the loop whose iterations store their terms."""
-        places = {acc.node.id: self.term_access(acc) for acc in self.sums}
+        term_accesses = {acc.node.id: self.term_access(acc) for acc in self.sums}
 
         def change(stmt: Stmt) -> Body:
             value = _term(stmt)
             if value is None or not isinstance(stmt, Store | Update):
                 return (stmt,)
-            place = places.get(stmt.access.node.id)
-            return (stmt if place is None else Store(place, value, stmt.span),)
+            access = term_accesses.get(stmt.access.node.id)
+            return (stmt if access is None else Store(access, value, stmt.span),)
 
         return replace(self.loop, body=map_statements(self.loop.body, change))
 

@@ -86,15 +86,15 @@ class _Distribution(OutermostRewriter):
         if not at or not shape.is_plain() or not shape.is_near(only):
             return None
         if has_checks(loop.body[at:]) and any(
-            node.id not in self.own for node in writes(first.body)
+            node.id not in self.temporaries for node in writes(first.body)
         ):
             return None  # what later iterations write would be seen
         privates, domain = find_privatizable(loop, only), ranges(outer)
         crossing = find_crossing(loop, at, privates)
-        if crossing is None or find_dependence(loop, privates, self.own, domain) is None:
+        if crossing is None or find_dependence(loop, privates, self.temporaries, domain) is None:
             return None
         expanded = privates | {node.id for node in crossing}
-        if find_dependence(first, expanded, self.own, domain) is not None:
+        if find_dependence(first, expanded, self.temporaries, domain) is not None:
             return None
         node, name = next(iter(writes(loop.body[at:])), None), loop.symbol.name
         self.decisions.append(
@@ -106,7 +106,7 @@ class _Distribution(OutermostRewriter):
         def block(width: int, lo: Affine, hi: Affine) -> For:
             return For(self.fresh.symbol("block"), lo, hi, width, (), span=loop.span)
 
-        parts = self.cut(
+        parts = self.strip_mine(
             loop, self.end(loop, outer), (thresholds.MAX_COLUMN_EXPANDED_ITERATIONS,), block
         )
         nodes = [

@@ -82,7 +82,7 @@ class _Vectorizer:
         for access in targets:
             subscripts.setdefault(access.node.id, {})[access.index] = None
         for stmt in stores:
-            for read in direct_effects(stmt).found:
+            for read in direct_effects(stmt).all_reads:
                 if read.node.id in written:
                     subscripts[read.node.id][read.index] = None
         is_contiguous = all(

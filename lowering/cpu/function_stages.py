@@ -115,7 +115,7 @@ class _Chains(OutermostRewriter):
         if sum(_is_costly(part) for stmt in stores for part in walk(stmt.value)) < 2:
             return None
         privates = find_privatizable(loop, self.only()[id(loop)])
-        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
+        if find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None:
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
         bodies = self.find_stages(loop)
@@ -144,7 +144,7 @@ class _Chains(OutermostRewriter):
         crossing = [node for node in written if node in reads(after)]
         if any(node.rank or node in writes(after) for node in crossing):
             return None
-        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
+        if find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None:
             return None
         trip_count = (loop.hi - loop.lo).constant
         most = thresholds.MAX_EARLY_EXIT_STAGE_ITERATIONS

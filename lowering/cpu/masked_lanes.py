@@ -103,7 +103,7 @@ class _IfConversion(OutermostRewriter):
         privates = find_privatizable(loop, self.only()[id(loop)])
         if (
             self.target.lanes(32) < 2
-            or find_dependence(loop, privates, self.own, ranges(outer)) is not None
+            or find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None
         ):
             return None
         node = next((node for node in written if node.id not in privates), written[0])
@@ -140,7 +140,7 @@ def _predicate_counts(loop: For, domain: tuple[Range, ...]) -> For | None:
         for stmt in stmts:
             if isinstance(stmt, If):
                 yield from body(stmt.then, (*tests, stmt.test))
-                yield from body(stmt.other, (*tests, negate(stmt.test)))
+                yield from body(stmt.orelse, (*tests, negate(stmt.test)))
             elif isinstance(stmt, Store) and tests:
                 yield replace(stmt, value=_predicated_sum(stmt, tests))
             else:
@@ -210,6 +210,6 @@ def _depend_on_data(inside: Iterable[Stmt]) -> bool:
 
 def _has_unit_strides(stmt: Stmt, symbol: Symbol) -> bool:
     """Whether consecutive iterations access adjacent elements, or the same one."""
-    places = [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
-    places += [(s.access.node, s.access.index) for s in (stmt,) if isinstance(s, Store | Update)]
-    return all(stride(node, index, symbol) in (0, 1) for node, index in places)
+    accesses = [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
+    accesses += [(s.access.node, s.access.index) for s in (stmt,) if isinstance(s, Store | Update)]
+    return all(stride(node, index, symbol) in (0, 1) for node, index in accesses)

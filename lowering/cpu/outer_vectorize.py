@@ -67,7 +67,7 @@ else:  # what few programs need
     unroll_and_jam = LazyModule(".unroll_and_jam", __package__)
 
 Body = tuple[Stmt, ...]
-Place = tuple[int, tuple[Index, ...]]
+Element = tuple[int, tuple[Index, ...]]
 """A node, by its id, and the subscripts of an element."""
 
 
@@ -97,21 +97,21 @@ class _OuterVectorizer(OutermostRewriter):
         if lanes < 2 or (trip_count is not None and trip_count < lanes):
             return None
         privates = find_privatizable(loop, self.only()[id(loop)])
-        footprint = shape.room(privates)
+        footprint = shape.private_bytes(privates)
         if (
             footprint is None
             or footprint * lanes > self.target.l2_bytes
             or not shape.is_near(privates)
         ):
             return None
-        if find_dependence(loop, privates, self.own, ranges(outer)) is not None:
+        if find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None:
             return None
         written = writes(loop.body)
         node = next((node for node in written if node.id not in privates), written[0])
         self.decisions.append(Decision("abreast", OuterLoopReason.APART, node, span=loop.span))
         widths = self.widths(shape, privates, lanes)
         jammed, privates = unroll_and_jam.unroll_and_jam(
-            loop, self.fresh, privates, self.only(), self.own, outer
+            loop, self.fresh, privates, self.only(), self.temporaries, outer
         )
         shape = replace(shape, loop=jammed)
 
@@ -120,12 +120,12 @@ class _OuterVectorizer(OutermostRewriter):
             body = _Strip(self.fresh, shape, privates, width, symbol, is_long).build()
             return For(symbol, first, last, width, body, span=loop.span)
 
-        return self.cut(loop, self.end(loop, outer), widths, strip)
+        return self.strip_mine(loop, self.end(loop, outer), widths, strip)
 
     def widths(self, shape: OuterLoop, privates: frozenset[int], lanes: int) -> tuple[int, ...]:
         """Return the widths of strips: some registers or, where much memory is touched, long
         rows."""
-        expanded_bytes, lane_bytes = shape.room(privates) or 0, shape.kept(privates)
+        expanded_bytes, lane_bytes = shape.private_bytes(privates) or 0, shape.lane_bytes(privates)
         wide = (4 * lanes,) if expanded_bytes * 4 * lanes <= self.target.l1_bytes else ()
         trip_count, touched = (shape.loop.hi - shape.loop.lo).constant, shape.touched()
         if trip_count is None or touched <= self.target.l2_bytes:
@@ -174,7 +174,7 @@ class _Strip:
         purpose: Purpose = "panel" if node.rank or self.is_long else "tile"
         return self.fresh.array(f"{node.label}_lanes", shape, node.dtype, purpose)
 
-    def body(self, body: Body, near: Mapping[Place, Node], outer: tuple[For, ...]) -> Body:
+    def body(self, body: Body, near: Mapping[Element, Node], outer: tuple[For, ...]) -> Body:
         """Return statements for all lanes; `near` are the elements that were gathered before."""
         out: list[Stmt] = []
         group: list[Stmt] = []
@@ -185,14 +185,14 @@ class _Strip:
                 continue
             gathered = self.find_gathers(stmt, near, outer)
             out += self.lanes([*group, *(store for _, store in gathered.values())], near)
-            near |= {place: node for place, (node, _) in gathered.items()}
+            near |= {element: node for element, (node, _) in gathered.items()}
             out.append(replace(stmt, body=self.body(stmt.body, near, (*outer, stmt))))
             group = []
         return (*out, *self.lanes(group, near))
 
     def find_gathers(
-        self, loop: For, near: Mapping[Place, Node], outer: tuple[For, ...]
-    ) -> dict[Place, tuple[Node, Store]]:
+        self, loop: For, near: Mapping[Element, Node], outer: tuple[For, ...]
+    ) -> dict[Element, tuple[Node, Store]]:
         """Return the invariant elements that a loop reads with a large stride from lane to lane,
         each with its array and the store that gathers it.
 
@@ -201,10 +201,10 @@ class _Strip:
         inside = statements((loop,))
         inner_symbols = {stmt.symbol for stmt in inside if isinstance(stmt, For)}
         written = {node.id for node in writes(self.loop.body)}
-        gathers: dict[Place, tuple[Node, Store]] = {}
+        gathers: dict[Element, tuple[Node, Store]] = {}
         for read in (r for stmt in inside for e in expressions_of(stmt) for r in reads(e)):
-            place = read.node.id, read.index
-            if place in near or place in gathers or read.node.id in written:
+            element = read.node.id, read.index
+            if element in near or element in gathers or read.node.id in written:
                 continue
             if subscript_symbols(read.index) & inner_symbols or self.step(read) in (0, 1):
                 continue
@@ -212,13 +212,13 @@ class _Strip:
                 continue
             scalar = Node(-1, read.node.label, (), read.dtype)
             node = self.expand(scalar)
-            gathers[place] = node, Store(Access(node, ()), read, loop.span)
+            gathers[element] = node, Store(Access(node, ()), read, loop.span)
         return gathers
 
     def step(self, read: Read) -> int | None:
         return stride(read.node, read.index, self.loop.symbol)
 
-    def lanes(self, group: list[Stmt], near: Mapping[Place, Node]) -> Body:
+    def lanes(self, group: list[Stmt], near: Mapping[Element, Node]) -> Body:
         """Return the loop over lanes that executes some statements."""
         out: list[Stmt] = []
         while group and isinstance(group[0], Comment):

@@ -138,8 +138,8 @@ def _peel_counts(loop: For) -> tuple[int, int]:
     """Return how many iterations to peel at each end: in these some test differs from the
     middle."""
     first = last = 0
-    for place in _breakpoints(loop.body, loop.symbol, ()):
-        from_start, from_end = (place - loop.lo).constant, (loop.hi - place).constant
+    for point in _breakpoints(loop.body, loop.symbol, ()):
+        from_start, from_end = (point - loop.lo).constant, (loop.hi - point).constant
         if from_start is not None and (from_end is None or from_start <= from_end):
             first = max(first, from_start)
         elif from_end is not None:
@@ -158,11 +158,11 @@ def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
             continue
         if inside and inside[-1].symbol not in rest.symbols():
             continue  # invariant in the innermost loop, which it does not slow down
-        place = bound_over(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
-        if place is None or place.symbols() & (inner_symbols | {loop.symbol}):
+        bound = bound_over(rest * -1 if sign > 0 else rest + 1, ranges(inside), sign)
+        if bound is None or bound.symbols() & (inner_symbols | {loop.symbol}):
             continue
-        if (place - loop.lo).constant is None and (loop.hi - place).constant is None:
-            bounds[place] = None
+        if (bound - loop.lo).constant is None and (loop.hi - bound).constant is None:
+            bounds[bound] = None
     return tuple(bounds) if len(bounds) <= thresholds.MAX_PEELED_BOUNDS else ()
 
 
@@ -236,9 +236,9 @@ def _sign_changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iter
     rest = fact - var(symbol) * factor
     if factor not in (1, -1) or symbol in rest.symbols():
         return
-    place = rest * -1 if factor == 1 else rest + 1
+    zero = rest * -1 if factor == 1 else rest + 1
     for sign in (1, -1):
-        root = bound_over(place, ranges(inside), sign)
+        root = bound_over(zero, ranges(inside), sign)
         if root is not None and not root.symbols() & {loop.symbol for loop in inside}:
             yield root
 

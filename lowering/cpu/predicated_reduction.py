@@ -121,7 +121,7 @@ def _if_convert(body: Body, tests: tuple[Expr, ...], domain: tuple[Range, ...]) 
         if isinstance(stmt, If):
             test = if_convert.evaluate_eagerly(stmt.test, domain)
             yield from _if_convert(stmt.then, (*tests, test), domain)
-            yield from _if_convert(stmt.other, (*tests, negate(test)), domain)
+            yield from _if_convert(stmt.orelse, (*tests, negate(test)), domain)
         elif tests and isinstance(stmt, Store | Update):
             yield _predicate(stmt, reduce(_conjunction, tests))
         else:

@@ -120,14 +120,17 @@ class _Privatization(OutermostRewriter):
         if loop.kind != "serial" or not is_worth_sharing(loop, self.target.parallel_from):
             return None
         privates, domain = find_privatizable(loop, self.only()[id(loop)]), ranges(outer)
-        if find_dependence(loop, privates, self.own, domain) is None:
+        if find_dependence(loop, privates, self.temporaries, domain) is None:
             return (loop,)
         chunked = self.chunk_inner(loop, domain)
         if chunked is not None:
             return chunked
         copies = self.find_copies(loop, privates)
         copied = frozenset(copy.node.id for copy in copies)
-        if not copies or find_dependence(loop, privates | copied, self.own, domain) is not None:
+        if (
+            not copies
+            or find_dependence(loop, privates | copied, self.temporaries, domain) is not None
+        ):
             return None
         least = (
             thresholds.MIN_COPIED_WORK_RATIO
@@ -176,7 +179,7 @@ class _Privatization(OutermostRewriter):
                 return None
             candidate = replace(inner, body=_splice(loop, inner, inner.body))
             privates = find_privatizable(candidate, self.only()[id(loop)])
-            if find_dependence(candidate, privates, self.own, domain) is not None:
+            if find_dependence(candidate, privates, self.temporaries, domain) is not None:
                 continue
             name, span = inner.symbol.name, inner.span
             self.decisions.append(
@@ -298,9 +301,9 @@ class _PrivateCopy:
     def initialize(self, chunk_symbol: Symbol) -> Stmt:
         """Return the loops that initialize the copy of a chunk."""
         axes = self.axes()
-        place = Access(self.parts, (var(chunk_symbol), *map(var, axes)))
+        access = Access(self.parts, (var(chunk_symbol), *map(var, axes)))
         return self.loops(
-            axes, Store(place, accumulators.neutral_element(self.op, self.node.dtype))
+            axes, Store(access, accumulators.neutral_element(self.op, self.node.dtype))
         )
 
     def combine(self) -> Stmt:

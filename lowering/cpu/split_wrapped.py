@@ -177,7 +177,7 @@ class _WrapSplitter:
         wrapped = (
             ()
             if bound_loop is None
-            else tuple(dict.fromkeys(_find_wraps(bound_loop, bindings.known)))
+            else tuple(dict.fromkeys(_find_wraps(bound_loop, bindings.bounds)))
         )
         if bound_loop is None or not 0 < len(wrapped) <= thresholds.MAX_WRAPPED_SUBSCRIPTS:
             return ()
@@ -218,7 +218,7 @@ class _InvariantBindings:
     fresh: Fresh
     enclosing: For
     outer: tuple[For, ...]
-    known: Bounds
+    bounds: Bounds
     lets: list[Let] = field(default_factory=list)
     tests: list[Expr] = field(default_factory=list)
     """Conditions under which no operand overflows."""
@@ -272,14 +272,16 @@ class _InvariantBindings:
                 return left - right
             case "neg", [Affine() as operand]:
                 return -operand
-            case "mod", [Affine() as left, Affine() as right] if (self.known.least(right) or 0) > 0:
+            case "mod", [Affine() as left, Affine() as right] if (
+                self.bounds.least(right) or 0
+            ) > 0:
                 return mod(left, right)
             case _:
                 return None
 
     def fits(self, index: Affine, dtype: DType) -> bool:
         """Whether a type holds an index expression; 64 bits do where they hold its operands."""
-        low, high = self.known.inside(self.enclosing).interval(index)
+        low, high = self.bounds.inside(self.enclosing).interval(index)
         least = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
         if dtype == dtypes.int64:
             return True
@@ -307,7 +309,7 @@ class _InvariantBindings:
         if expr in self.names:
             return self.names[expr]
         symbol = self.names[expr] = self.fresh.symbol(label_of(expr))
-        low, high = self.known.value(expr)
+        low, high = self.bounds.value(expr)
         safe = 1 << (expr.dtype.bits - 2)
         value = expr if expr.dtype == dtypes.int64 else Cast(expr, dtypes.int64)
         self.lets.append(Let(symbol, value, self.enclosing.span))
@@ -317,7 +319,7 @@ class _InvariantBindings:
         if high is None or high > safe:
             self.tests.append(_comparison("le", symbol, safe))
             high = safe
-        self.known = self.known.with_interval(symbol, (low, high))
+        self.bounds = self.bounds.with_interval(symbol, (low, high))
         return symbol
 
 

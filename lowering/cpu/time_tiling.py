@@ -108,7 +108,7 @@ class _TimeTiling(OutermostRewriter):
             thresholds.SWEEP_BLOCK_BYTES, caches
         ):
             return None
-        nest = sweeps.find_sweeps(loop, self.only(), self.own, ranges(outer))
+        nest = sweeps.find_sweeps(loop, self.only(), self.temporaries, ranges(outer))
         if nest is None or (nest.reach and footprint <= caches):
             return None
         exclusive = self.only()[id(loop)]
@@ -206,7 +206,7 @@ class _Tiles(NamedTuple):
         """Return the tiles with all time steps each, where they are independent."""
         first, end = _rows(self.nest)
         tile_count = -(-(end - first) // self.sizes.width)
-        return self.pieces(partial(self.time_steps, const(0), whole), first, tile_count)
+        return self.tile_loop(partial(self.time_steps, const(0), whole), first, tile_count)
 
     def tiles(self, whole: Affine) -> For:
         """Return the loop over the time tiles of so many periods."""
@@ -219,13 +219,13 @@ class _Tiles(NamedTuple):
         even = whole.constant is not None and not whole.constant % self.sizes.periods
         many = const(self.sizes.periods) if even else minimum(const(self.sizes.periods), left)
         steps = partial(self.time_steps, var(tile) * self.sizes.periods, many)
-        body = [self.pieces(steps, start, tile_count)]
+        body = [self.tile_loop(steps, start, tile_count)]
         if tile_count > 1:
             body.append(self.gaps(steps, start, tile_count))
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
         return For(tile, const(0), tiles, 1, tuple(body), span=nest.loop.span)
 
-    def pieces(self, steps: StepsBuilder, start: int, tile_count: int) -> For:
+    def tile_loop(self, steps: StepsBuilder, start: int, tile_count: int) -> For:
         """Return the loop over tiles of rows: each does what depends on no other one, by blocks."""
         fresh, (_, block, width) = self.work.fresh, self.sizes
         tile, number = fresh.symbol("piece"), fresh.symbol("block")
@@ -271,10 +271,10 @@ class _Tiles(NamedTuple):
             body.append(self.guard(replace(stage, lo=first, hi=end), time, sweep // number))
         return (For(at, const(0), many, 1, tuple(body), span=loop.span),)
 
-    def guard(self, sweep: For, time: Affine, place: int) -> Stmt:
+    def guard(self, sweep: For, time: Affine, step: int) -> Stmt:
         """Return a sweep, under a test where its time step may be past the last one."""
         count = (self.end - self.nest.loop.lo).constant
-        if not place or (count is not None and not count % self.nest.period):
+        if not step or (count is not None and not count % self.nest.period):
             return sweep
         test = Apply(OPS["lt"], (Position(time), Position(self.end)), dtypes.bool_)
         return If(test, (sweep,), span=sweep.span)

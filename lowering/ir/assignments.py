@@ -118,7 +118,7 @@ class Branch(Memoized):
 
     test: Expr
     then: tuple[Statement, ...]
-    other: tuple[Statement, ...]
+    orelse: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     many: bool = field(default=False, repr=False)
     """Whether `then` is for devices of many threads (GPUs), and `other`, which computes the same,
@@ -175,7 +175,7 @@ class Check(Memoized):
 class Print(Memoized):
     """Show text and the current values, in Python's spelling or a value's own format."""
 
-    pieces: tuple[str | Expr, ...]
+    fragments: tuple[str | Expr, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     formats: tuple[str | None, ...] = ()
     """The format of each value, in order, None for `str`; all are plain where this is empty."""
@@ -187,11 +187,11 @@ class Print(Memoized):
 
     def text(self, values: Iterable[generic]) -> str:
         """Return the output for the values of the pieces that are expressions."""
-        formats = self.formats or ("",) * len(self.pieces)
-        types = self.dtypes or (None,) * len(self.pieces)
-        shown_values = map(format_scalar, values, formats, types)
+        formats = self.formats or ("",) * len(self.fragments)
+        types = self.dtypes or (None,) * len(self.fragments)
+        current = map(format_scalar, values, formats, types)
         return (
-            "".join(p if isinstance(p, str) else next(shown_values) for p in self.pieces) + self.end
+            "".join(p if isinstance(p, str) else next(current) for p in self.fragments) + self.end
         )
 
 
@@ -244,7 +244,7 @@ class Procedure:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     names: Names = field(default=(), compare=False, repr=False)
     """What arrays are called at the end."""
-    own: frozenset[Symbol] = field(default=frozenset(), compare=False, repr=False)
+    source_symbols: frozenset[Symbol] = field(default=frozenset(), compare=False, repr=False)
     """The indices that the source names: index letters, loop variables, integer arguments."""
     taken: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """The names that the source assigns, and its index letters."""

@@ -45,7 +45,7 @@ class Decision:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     """The statement or loop that it is about; of two loops, the second. Where a pass leaves it out,
     the pipeline puts the first statement that writes the node."""
-    other: Span = field(default=NOWHERE, compare=False, repr=False)
+    first_span: Span = field(default=NOWHERE, compare=False, repr=False)
     """Of two loops, the first; NOWHERE otherwise."""
     variable: str = field(default="", compare=False)
     """The name of the variable of the loop that it is about; of two loops, of the second."""
@@ -55,7 +55,7 @@ class Decision:
     def __str__(self) -> str:
         return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
 
-    def told(self, name: Callable[[Node], str] = lambda node: node.label) -> str:
+    def sentence(self, name: Callable[[Node], str] = lambda node: node.label) -> str:
         """Return the decision as a sentence for the author of the statement; `name` names nodes."""
         return f"{self._claim(name)}: {self._because()}"
 
@@ -127,9 +127,9 @@ class Decision:
 
     def _first_loop(self) -> str:
         """Return the text for the first of two loops."""
-        if self.other.line == self.span.line and self.other.source == self.span.source:
+        if self.first_span.line == self.span.line and self.first_span.source == self.span.source:
             return "another one of the same line"
-        return f"the one of {line_of(self.other, self.span)}"
+        return f"the one of {line_of(self.first_span, self.span)}"
 
 
 class Decided(NamedTuple):

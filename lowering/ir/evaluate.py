@@ -94,19 +94,19 @@ def compile_index(index: Affine) -> Callable[[State], int]:
 class PythonWriter:
     """Writes one Python function, and keeps the objects that its names stand for."""
 
-    known: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
     nodes: dict[int, Node] = field(default_factory=dict)
     """By id, in the order of their names."""
     arrays: dict[int, str] = field(default_factory=dict)
     symbols: dict[Symbol, str] = field(default_factory=dict)
-    places: list[str] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
     parts: list[Lines] = field(default_factory=list)
     """The lines of nested functions, for what runs more than once or is too deep for one."""
 
     def function(self, lines: Lines) -> Callable[[State], Any]:
         """Return the function whose body the lines are; it stores new arrays in the state."""
         names, nodes = [symbol_key(symbol) for symbol in self.symbols], list(self.nodes.values())
-        constants, run = tuple(self.known), _compile_text("\n".join(self._function_text(lines)))
+        constants, run = tuple(self.constants), _compile_text("\n".join(self._function_text(lines)))
 
         def call(state: State) -> Any:
             arrays = [_behind(node, state) for node in nodes]
@@ -119,7 +119,7 @@ class PythonWriter:
         shared = [*self.arrays.values(), *sizes, *self.symbols.values()]
         nonlocal_ = [f"nonlocal {', '.join(shared)}"] if shared else []
         return with_suite("def run(known, arrays, numbers, state):", [
-            f"[{', '.join(f'k{n}' for n in range(len(self.known)))}] = known",
+            f"[{', '.join(f'k{n}' for n in range(len(self.constants)))}] = known",
             f"[{', '.join(self.arrays.values())}] = arrays",
             f"[{', '.join(self.symbols.values())}] = numbers",
             *(line for node in self.nodes.values() for line in self.size_bindings(node)),
@@ -135,8 +135,8 @@ class PythonWriter:
 
     def refer(self, what: Any) -> str:
         """Return the name of an object."""
-        self.known.append(what)
-        return f"k{len(self.known) - 1}"
+        self.constants.append(what)
+        return f"k{len(self.constants) - 1}"
 
     def array(self, node: Node) -> str:
         """Return the name of the array behind a node."""
@@ -223,7 +223,7 @@ class PythonWriter:
         names, tests = [], []
         for subscript, size in zip(index, sizes, strict=True):
             text = self.index(subscript, depth)
-            names.append(text if _is_plain_symbol(subscript) else self.place())
+            names.append(text if _is_plain_symbol(subscript) else self.new_cell())
             at = text if _is_plain_symbol(subscript) else f"({names[-1]} := {text})"
             tests.append(f"(0 <= {at} < {size})")
         cell = ", ".join(names)
@@ -240,7 +240,7 @@ class PythonWriter:
         names, setup, moved = [], [], []
         for subscript in index:
             text = self.index(subscript)
-            names.append(text if _is_plain_symbol(subscript) else self.place())
+            names.append(text if _is_plain_symbol(subscript) else self.new_cell())
             moved.append("_" if _is_plain_symbol(subscript) else names[-1])
             setup += [] if _is_plain_symbol(subscript) else [f"{names[-1]} = {text}"]
         tests = " and ".join(f"0 <= {n} < {size}" for n, size in zip(names, sizes, strict=True))
@@ -250,10 +250,10 @@ class PythonWriter:
         )
         return [*setup, *with_suite(f"if not ({tests}):", [outside])], cell
 
-    def place(self) -> str:
+    def new_cell(self) -> str:
         """Return a new name for a cell."""
-        self.places.append(f"c{len(self.places)}")
-        return self.places[-1]
+        self.cells.append(f"c{len(self.cells)}")
+        return self.cells[-1]
 
     def index(self, index: Index, depth: int = 0) -> str:
         """Return the Python of a subscript, which may have to be wrapped."""

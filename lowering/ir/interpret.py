@@ -256,10 +256,10 @@ def _matmul(writer: PythonWriter, matmul: MatMul) -> Lines:
 
 
 def _keep_better(
-    writer: PythonWriter, op: Op, best: tuple[str, str], place: tuple[str, str]
+    writer: PythonWriter, op: Op, best: tuple[str, str], position: tuple[str, str]
 ) -> Lines:
     """Return the lines that keep `value` and `here` where they are better than the best so far."""
-    targets = ", ".join(f"{array}[{cell}]" for array, cell in (best, place))
+    targets = ", ".join(f"{array}[{cell}]" for array, cell in (best, position))
     return [f"{targets} = {writer.refer(better_function(op))}({targets}, value, here)"]
 
 

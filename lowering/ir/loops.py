@@ -100,7 +100,7 @@ class If(Memoized):
 
     test: Expr
     then: tuple[Stmt, ...]
-    other: tuple[Stmt, ...] = ()
+    orelse: tuple[Stmt, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

@@ -43,11 +43,11 @@ class Memoized:
     __slots__ = (
         "cost",
         "covered",
+        "direct_effects",
         "extents",
         "inside",
         "later",
         "lists",
-        "own",
         "refusals",
         "scope",
         "serial",
@@ -61,6 +61,8 @@ class Memoized:
     """What its own expressions cost: `analysis.cost`."""
     covered: Any
     """The arrays it reads only after it has written them: `analysis.accesses`."""
+    direct_effects: Any
+    """Its own expressions, reads and writes: `walk.direct_effects`."""
     extents: Any
     """The symbols of its ranges and sizes: `analysis.cost`."""
     inside: Any
@@ -69,8 +71,6 @@ class Memoized:
     """The values of the symbols that it binds in a later iteration of it: `analysis.dependence`."""
     lists: Any
     """The accesses in the lists nested in it: `analysis.accesses`."""
-    own: Any
-    """Its own expressions, reads and writes: `walk.own`."""
     refusals: Any
     """Why its iterations may not be reordered, by the facts assumed: `analysis.dependence`."""
     scope: Any

@@ -99,15 +99,15 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case loops.Comment() | loops.Barrier() | loops.LastBlock():
             pass
         case loops.Store(access, value, span):
-            place, value = _access(access, by), by.expr(value)
-            if place is not access or value is not new.value:
-                new = loops.Store(place, value, span)
+            new_access, value = _access(access, by), by.expr(value)
+            if new_access is not access or value is not new.value:
+                new = loops.Store(new_access, value, span)
         case loops.Update(access, op, value, pair, span, terms, atomic):
-            place, value, new_pair = _access(access, by), by.expr(value), _pair(pair, by)
+            new_access, value, new_pair = _access(access, by), by.expr(value), _pair(pair, by)
             at = tuple([by.index(term) for term in terms])
-            stays = place is access and value is new.value and new_pair is pair
+            stays = new_access is access and value is new.value and new_pair is pair
             if not stays or not all(map(is_, at, terms)):
-                new = loops.Update(place, op, value, new_pair, span, at, atomic)
+                new = loops.Update(new_access, op, value, new_pair, span, at, atomic)
         case loops.For(symbol, lo, hi, step, body, kind, span, counts):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
             if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:
@@ -142,8 +142,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case loops.Check():
             new = replace(new, test=by.expr(new.test), values=tuple(map(by.expr, new.values)))
         case assignments.Print():
-            items = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
-            new = replace(new, pieces=tuple(items))
+            items = (p if isinstance(p, str) else by.expr(p) for p in new.fragments)
+            new = replace(new, fragments=tuple(items))
         case assignments.Block() | assignments.Break() | assignments.Continue():
             pass
         case _:

@@ -322,7 +322,7 @@ def find_unallocated(
                     have = after(statement.body, have)
                 case assignments.Branch() | loops.If():
                     then = after(statement.then, have)
-                    have = then & after(statement.other, have)
+                    have = then & after(statement.orelse, have)
                 case _:
                     pass
         return have
@@ -355,11 +355,11 @@ def parallel_loops_do_not_nest(unit: Unit) -> Problems:
 def last_blocks_follow_blocks(unit: Unit) -> Problems:
     """What the last block does is behind the loop over the blocks, in the same list."""
     for body in (unit.body, *(body for one in unit.new for body in bodies(one))):
-        is_behind = False
+        follows_block = False
         for statement in body:
-            if isinstance(statement, loops.LastBlock) and not is_behind:
+            if isinstance(statement, loops.LastBlock) and not follows_block:
                 yield statement, "there is no loop over blocks before it"
-            is_behind |= isinstance(statement, loops.For) and statement.kind == "block"
+            follows_block |= isinstance(statement, loops.For) and statement.kind == "block"
 
 
 def products_are_awaited(unit: Unit) -> Problems:

@@ -25,7 +25,7 @@ Body = tuple[AnyStatement, ...]
 BODIES: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((assignments.For, loops.For, assignments.Block, loops.LastBlock), ("body",)),
     **dict.fromkeys((assignments.While, loops.While), ("prelude", "body")),
-    **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
+    **dict.fromkeys((assignments.Branch, loops.If), ("then", "orelse")),
 }
 """The fields that hold statements, by kind of statement; the other kinds hold none."""
 _BODIES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
@@ -128,7 +128,7 @@ class DirectEffects(NamedTuple):
 
     expressions: tuple[Expr, ...] = ()
     """The outermost ones: predicates, subscripts, values."""
-    found: tuple[Read, ...] = ()
+    all_reads: tuple[Read, ...] = ()
     """Every read in them."""
     reads: tuple[Node, ...] = ()
     """The nodes of these, and targets whose old value is used."""
@@ -141,13 +141,13 @@ class DirectEffects(NamedTuple):
 def direct_effects(statement: AnyStatement) -> DirectEffects:
     """Return what a statement itself evaluates, reads and writes; memoized."""
     try:
-        memo: DirectEffects = statement.own
+        memo: DirectEffects = statement.direct_effects
     except AttributeError:
-        memo = memoize(statement, "own", _own(statement))
+        memo = memoize(statement, "direct_effects", _direct_effects(statement))
     return memo
 
 
-def _own(statement: AnyStatement) -> DirectEffects:
+def _direct_effects(statement: AnyStatement) -> DirectEffects:
     if isinstance(statement, assignments.For | loops.For | loops.Comment):
         return _NOTHING
     expressions_ = _expressions_of(statement)
@@ -201,7 +201,7 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 def direct_reads(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself reads, without nested statements."""
     try:
-        reads_: tuple[Node, ...] = statement.own.reads
+        reads_: tuple[Node, ...] = statement.direct_effects.reads
     except AttributeError:
         reads_ = direct_effects(statement).reads
     return reads_
@@ -210,7 +210,7 @@ def direct_reads(statement: AnyStatement) -> tuple[Node, ...]:
 def direct_writes(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself writes, without nested statements."""
     try:
-        writes_: tuple[Node, ...] = statement.own.writes
+        writes_: tuple[Node, ...] = statement.direct_effects.writes
     except AttributeError:
         writes_ = direct_effects(statement).writes
     return writes_

@@ -52,7 +52,7 @@ class Buffer:
     """An array of the arena and its live range: statements, counted in program order."""
 
     node: Node
-    room: tuple[Affine, ...]
+    extent_bounds: tuple[Affine, ...]
     """Upper bounds of its extents, in run-time sizes."""
     first: int
     last: int
@@ -62,7 +62,7 @@ class Buffer:
     def bytes(self, sizes: Mapping[Symbol, int]) -> int:
         """Return its size in bytes, for values of the run-time sizes."""
         total = self.node.dtype.itemsize
-        for extent in self.room:
+        for extent in self.extent_bounds:
             total *= max(0, evaluate(extent, sizes))
         return total
 
@@ -92,7 +92,7 @@ class MemoryPlan:
     @property
     def is_static(self) -> bool:
         """Whether the offsets are compile-time constants."""
-        return all(extent.constant is not None for b in self.arena for extent in b.room)
+        return all(extent.constant is not None for b in self.arena for extent in b.extent_bounds)
 
     def layout(self, sizes: Mapping[Symbol, int] | None = None) -> Layout:
         """Return the offsets of the arena for sizes: arrays live at the same time are disjoint."""

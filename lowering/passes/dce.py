@@ -83,7 +83,7 @@ def _find_needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]
 def _nodes_read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
-    return [read.node.id for read in direct_effects(stmt).found]
+    return [read.node.id for read in direct_effects(stmt).all_reads]
 
 
 def _live_statements(
@@ -125,7 +125,7 @@ def _simplify_branch(branch: If, then: tuple[Stmt, ...], orelse: tuple[Stmt, ...
             test = inner
         case _:
             test = Apply(OPS["logical_not"], (test,), bool_)
-    return replace(branch, test=test, then=orelse, other=())
+    return replace(branch, test=test, then=orelse, orelse=())
 
 
 def _has_effect(body: tuple[Stmt, ...]) -> bool:

@@ -238,8 +238,8 @@ class _Fusion:
             out.append(second)
             return
         comments = tuple(out[at + 1 :])
-        then, orelse = (*first.then, *comments, *second.then), (*first.other, *second.other)
-        merged = replace(first, then=then, other=orelse)
+        then, orelse = (*first.then, *comments, *second.then), (*first.orelse, *second.orelse)
+        merged = replace(first, then=then, orelse=orelse)
         merged_summary(merged, first, replace(second, then=comments + second.then))
         out[at:] = [merged]
 

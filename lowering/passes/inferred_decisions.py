@@ -6,7 +6,7 @@ overwritten: nothing else is observable, and each of those passes has one reason
 >>> from plusequals.lowering.passes.dce import eliminate_dead_code
 >>> program = lowered("t[i] = x[i] * 2; y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
 >>> for decision in UNUSED(program, eliminate_dead_code(program)):
-...     print(decision.told())
+...     print(decision.sentence())
 `t` is not computed: nothing that can be seen depends on it
 """
 

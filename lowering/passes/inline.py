@@ -68,7 +68,7 @@ class StoredReason(Reason):
     REDUCED = "it is accumulated, not computed in one go"
     ELSEWHERE = "it is read before, or outside of, the statements after the one that computes it"
     CHANGED = "what it is computed from is written before its last use"
-    PLACE = "the point at which a read element was computed cannot be told from its index"
+    UNKNOWN_POINT = "the point at which a read element was computed cannot be told from its index"
     UNWRITTEN = "a read may be of an element that was never computed"
     COSTLY = "computing it again at every use would cost more than the array"
     ALIVE = "computing it where it is used would keep other arrays in its stead"
@@ -117,7 +117,7 @@ class _Definition:
 
     node: Node
     layers: tuple[definitions.Layer, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     values: dict[tuple[Index, ...], Expr]
     """The value that is read at each index, by the index."""
 
@@ -137,7 +137,7 @@ class _Definition:
 class _Inlining:
     """Inlining in one kernel."""
 
-    found: Accesses
+    accesses: Accesses
     """Of the kernel as it was; it stays valid for every node that is not decided yet, because an
     inlined value reads only nodes that were computed, and so decided, before it."""
     candidates: frozenset[int]
@@ -186,7 +186,7 @@ class _Inlining:
 
     def decide(self, definition: _Definition, current: list[Stmt | None], route: Route) -> None:
         """Inline the definition of a node, or record why not."""
-        uses = [s for s in self.found.of(definition.node) if s.reads]
+        uses = [s for s in self.accesses.of(definition.node) if s.reads]
         if not uses:
             return
         requested = self.requested.get(definition.node.id)
@@ -220,7 +220,7 @@ class _Inlining:
             return
         for position, stmt in replaced.items():
             current[position] = stmt
-        for position in definition.places:
+        for position in definition.positions:
             current[position] = None
         self.removed[definition.node.id] = definition
         self.decisions.append(Decision("virtual", reason, definition.node))
@@ -230,7 +230,7 @@ class _Inlining:
     ) -> StoredReason | None:
         """Return why the stores do not define all that the uses may read; None if they do."""
         whole = any(layer.index is None for layer in definition.layers)
-        written = [s for s in self.found.of(definition.node) if s.writes]
+        written = [s for s in self.accesses.of(definition.node) if s.writes]
         written = [s for s in written if whole or s.index is not None or s.kind != "write"]
         if any(site.kind == "update" for site in written):
             return StoredReason.REDUCED
@@ -238,7 +238,7 @@ class _Inlining:
             definition.node in layer.sources for layer in definition.layers
         ):
             return StoredReason.SEVERAL
-        last = definition.places[-1]
+        last = definition.positions[-1]
         positions = [position_in(s.route, route) for s in uses]
         if any(position is None or position <= last for position in positions):
             return StoredReason.ELSEWHERE
@@ -252,7 +252,7 @@ class _Inlining:
         initial = definitions.zero_of(definition.node.dtype) if is_zeroed else None
         for site in uses:
             if site.index is None:
-                return StoredReason.PLACE
+                return StoredReason.UNKNOWN_POINT
             index = tuple(self.inlined_index(subscript) for subscript in site.index)
             domain, tests = ranges(site.inside), tuple(map(self.inlined, site.tests))
             try:
@@ -262,7 +262,7 @@ class _Inlining:
                         definition.layers, index, domain, (), initial
                     )
             except definitions.NotInvertible:
-                return StoredReason.PLACE
+                return StoredReason.UNKNOWN_POINT
             except definitions.MaybeUnwritten:
                 return StoredReason.UNWRITTEN
         return None
@@ -273,7 +273,7 @@ class _Inlining:
         """Return the reason if a source of the definition is written before the last use."""
         depth = len(route)
         last = max(site.route[depth][0] for site in uses)
-        for layer, at in zip(definition.layers, definition.places, strict=True):
+        for layer, at in zip(definition.layers, definition.positions, strict=True):
             for node in layer.sources:
                 for write in self.writes_from(node, (*route, (at + 1, 0))):
                     if write.route[:depth] != route or write.route[depth][0] > last:
@@ -286,7 +286,7 @@ class _Inlining:
     def writes_from(self, node: Node, route: Route) -> Iterator[Site]:
         """Yield the writes of a node from a position of the program on."""
         if node.id not in self.writes:
-            sites = [site for site in self.found.of(node) if site.writes]
+            sites = [site for site in self.accesses.of(node) if site.writes]
             self.writes[node.id] = [site.route for site in sites], sites
         routes, sites = self.writes[node.id]
         return (sites[at] for at in range(bisect_left(routes, route), len(sites)))
@@ -299,7 +299,7 @@ class _Inlining:
         recomputations = (
             sum(estimate_iterations(s.inside[depth:]) for s in uses) / definition.points
         )
-        at, last = definition.places[-1], max(site.route[depth][0] for site in uses)
+        at, last = definition.positions[-1], max(site.route[depth][0] for site in uses)
         read = frozenset[Node]().union(*map(nodes_of, definition.values.values()))
         extended = [
             node for node in read
@@ -310,7 +310,7 @@ class _Inlining:
         if definition.is_guarded:
             return VirtualReason.ONCE if _is_read_once(uses, depth) else StoredReason.COSTLY
         if recomputations <= 1:
-            between = (current[place] for place in range(at + 1, last))
+            between = (current[position] for position in range(at + 1, last))
             only_scalars = (isinstance(stmt, Comment | Store | Alloc | None) for stmt in between)
             return (
                 VirtualReason.ONCE
@@ -377,7 +377,7 @@ class _Inlining:
 
     def is_live(self, node: Node, last: int, depth: int) -> bool:
         """Whether a node is live at the end of a statement anyway, or used in it."""
-        route = self.found.last_use(node)
+        route = self.accesses.last_use(node)
         return route is not None and len(route) > depth and route[depth][0] >= last
 
 

@@ -59,7 +59,7 @@ class _Uses:
     def of(cls, body: Body) -> _Uses:
         """Count the accesses in some statements."""
         by_statement = [direct_effects(stmt) for stmt in statements(body)]
-        read = Counter([load.node.id for accesses in by_statement for load in accesses.found])
+        read = Counter([load.node.id for accesses in by_statement for load in accesses.all_reads])
         return cls(
             read, Counter([node.id for accesses in by_statement for node in accesses.writes])
         )

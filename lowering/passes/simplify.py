@@ -110,9 +110,9 @@ def _is_invariant_check(stmt: Check | Comment, loop: For) -> bool:
 def _simplify_branch(branch: If, bounds: Bounds) -> tuple[Stmt, ...]:
     decided = _constant_truth(branch.test)
     if decided is not None:
-        return _simplify_body(branch.then if decided else branch.other, bounds)
+        return _simplify_body(branch.then if decided else branch.orelse, bounds)
     then = _simplify_body(branch.then, bounds.where(branch.test))
-    orelse = _simplify_body(branch.other, bounds.where(branch.test, False))
+    orelse = _simplify_body(branch.orelse, bounds.where(branch.test, False))
     return (rewrite.with_bodies(branch, (then, orelse)),) if then or orelse else ()
 
 

@@ -60,7 +60,9 @@ class NoSinkReason(Reason):
     """Why a sum that is read elsewhere than where it is computed stays an array."""
 
     AGAIN = "its elements are sums, and some may be read more than once"
-    PLACE = "the point at which a read element was accumulated cannot be told from its index"
+    UNKNOWN_POINT = (
+        "the point at which a read element was accumulated cannot be told from its index"
+    )
     CHANGED = "what it is summed from is written before its last use"
     TILES = "it is a product of matrices, which runs faster in tiles than element by element"
 
@@ -161,13 +163,13 @@ def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | NoSinkRe
         None if use.index is None else solve_subscripts(sum_.access.index, use.index, sum_.loops)
     )
     if values is None:
-        return NoSinkReason.PLACE
+        return NoSinkReason.UNKNOWN_POINT
     if all(value.symbol is not None for value in values.values()) and _has_equal_loops(
         sum_, values, use
     ):
         return None  # which `fuse` does better
     if not is_in_loops(values, sum_.loops, ranges(use.inside), ()):
-        return NoSinkReason.PLACE
+        return NoSinkReason.UNKNOWN_POINT
     enclosing = use.inside[depth:]
     only_loops = all(isinstance(stmt, For | If) for stmt in enclosing)
     if len(uses) > 1 or not only_loops or not is_injective(use.index or (), ranges(enclosing)):

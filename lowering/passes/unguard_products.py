@@ -107,7 +107,7 @@ def _without_guards(loop: For, context: _Context) -> For | None:
     """Return an innermost loop over elements without the guards around its accumulation."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     tests: list[If] = []
-    while len(body) == 1 and isinstance(body[0], If) and not body[0].other:
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].orelse:
         tests.append(body[0])
         body = [stmt for stmt in body[0].then if not isinstance(stmt, Comment)]
     if not tests or not all(loop.symbol in free_symbols(branch.test) for branch in tests):

@@ -165,7 +165,7 @@ def _is_last(body: Body, change: Stmt) -> bool:
     plain = [stmt for stmt in body if not isinstance(stmt, Comment)]
     last = plain[-1] if plain else None
     if isinstance(last, If):
-        return _is_last(last.then, change) or _is_last(last.other, change)
+        return _is_last(last.then, change) or _is_last(last.orelse, change)
     return last is change
 
 
@@ -204,7 +204,7 @@ def _distance_test(loop: For, site: Site, change: Site) -> Expr | None:
     for at, written in zip(site.index or (), change.index or (), strict=True):
         if at == written:
             continue
-        expr = iteration.known(at.value if isinstance(at, Dynamic) else Position(at))
+        expr = iteration.resolve(at.value if isinstance(at, Dynamic) else Position(at))
         distance = _subscript_distance(expr, written, loop.symbol)
         if distance is None or not iteration.stays(distance):
             return None

@@ -96,12 +96,12 @@ def substitute_induction(program: Program) -> Program:
 class _Substitution:
     """The state of induction variable substitution at a statement."""
 
-    own: frozenset[int]
+    private_scalars: frozenset[int]
     """Integer scalars that are not visible outside."""
     stays: frozenset[Symbol]
     """Symbols in shapes, which cannot be substituted."""
     fresh: Fresh
-    found: list[int]
+    substituted: list[int]
     """The ids of the variables that were substituted."""
     values: dict[int, Affine] = field(default_factory=dict)
     """Known values of scalars."""
@@ -121,14 +121,14 @@ class _Substitution:
         stmt = rebuild_statement(stmt, Rewrite(self.expr, self.index))
         match stmt:
             case Let(symbol, value):
-                place = _as_integer_index(value)
-                if place is not None and symbol not in self.stays:
-                    self.names[symbol] = place
-            case Store(access, value) if access.node.id in self.own:
-                place = _as_integer_index(value)
+                index = _as_integer_index(value)
+                if index is not None and symbol not in self.stays:
+                    self.names[symbol] = index
+            case Store(access, value) if access.node.id in self.private_scalars:
+                index = _as_integer_index(value)
                 self.forget((access.node,))
-                if place is not None:
-                    self.values[access.node.id] = place
+                if index is not None:
+                    self.values[access.node.id] = index
             case For():
                 return self.loop(stmt)
             case If():
@@ -143,8 +143,8 @@ class _Substitution:
         if isinstance(expr, Read) and not expr.index and expr.node.id in self.values:
             return Position(self.values[expr.node.id])
         new = rebuild(expr, self.expr, self.index)
-        place = _as_integer_index(new) if isinstance(new, Apply) else None
-        return new if place is None else Position(place)
+        index = _as_integer_index(new) if isinstance(new, Apply) else None
+        return new if index is None else Position(index)
 
     def index(self, index: Affine) -> Affine:
         """Return an index with known values substituted."""
@@ -179,7 +179,7 @@ class _Substitution:
         iterations = maximum(const(0), trip_count(loop)) if count is None else const(count)
         ends: list[Stmt] = []
         for number, by in steps.items():
-            self.found.append(number)
+            self.substituted.append(number)
             target, total = Access(written[number], ()), Position(multiply(by, iterations))
             if initial[number] is not None:
                 self.values[number] = starts[number] + total.index
@@ -200,7 +200,7 @@ class _Substitution:
             return increments
         bound = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
         for stmt in loop.body:
-            written = {node.id for node in writes((stmt,))} & self.own
+            written = {node.id for node in writes((stmt,))} & self.private_scalars
             steps: Steps = {}
             if isinstance(stmt, For):
                 count = static_trip_count(stmt)
@@ -223,8 +223,8 @@ class _Substitution:
     def by(self, stmt: Stmt) -> Affine | None:
         """Return the increment of a scalar by a statement, None where it does something else."""
         increment = _match_increment(stmt)
-        place = None if increment is None else _as_integer_index(self.expr(increment[0]))
-        return None if increment is None or place is None else place * increment[1]
+        index = None if increment is None else _as_integer_index(self.expr(increment[0]))
+        return None if increment is None or index is None else index * increment[1]
 
 
 # ----------------------------------------------------------------------- loops until a bound
@@ -234,9 +234,9 @@ class _Substitution:
 class _CountedLoops:
     """Rewrites while loops that count up to a bound as loops over ranges."""
 
-    own: frozenset[int]
+    private_scalars: frozenset[int]
     fresh: Fresh
-    found: list[int]
+    substituted: list[int]
 
     def inside(self, body: Body) -> Body:
         """Return statements with such loops rewritten, which still increment their variable."""
@@ -245,7 +245,7 @@ class _CountedLoops:
     def statement(self, stmt: Stmt) -> Body:
         """Return the statements that replace a statement."""
         stmt = with_bodies(stmt, tuple(map(self.inside, bodies(stmt))))
-        counting = _match_counting(stmt, self.own) if isinstance(stmt, While) else None
+        counting = _match_counting(stmt, self.private_scalars) if isinstance(stmt, While) else None
         return (stmt,) if counting is None else self.counted(counting)
 
     def counted(self, counting: _CountingLoop) -> Body:
@@ -286,7 +286,7 @@ class _CountedLoops:
 
     def ends(self, counting: _CountingLoop) -> tuple[list[Stmt], Affine, Affine]:
         """Return the statements that bind the start and the bound of a loop, and these."""
-        self.found.append(counting.node.id)
+        self.substituted.append(counting.node.id)
         bindings: list[Stmt] = []
         start = self.named(Read(counting.node, ()), counting.node.label, bindings)
         return bindings, start, self.named(counting.bound, "stop", bindings)

@@ -10,7 +10,7 @@ postcondition: every loop is asked once, below those that stay.
 ...             return None
 ...         self.decisions.append("in fours")
 ...         fours = lambda width, lo, hi: replace(loop, lo=lo, hi=hi, step=width)
-...         return self.cut(loop, self.end(loop, outer), (4,), fours)
+...         return self.strip_mine(loop, self.end(loop, outer), (4,), fours)
 >>> show(lambda program: Fours.on(program, Target()),
 ...      "for i in range(6):\n    for j in range(2):\n        y[i, j] = 1", y="f32[6, 2]")
 for i in 0..4 step 4:
@@ -51,12 +51,12 @@ class OutermostRewriter(ABC):
 
     fresh: Fresh
     target: Target
-    own: frozenset[int]
+    temporaries: frozenset[int]
     """The ids of the program's temporaries, which are unobservable: nobody sees their values after
     an error."""
     only: Callable[[], Mapping[int, frozenset[int]]]
     """By the `id` of each loop the nodes that only its body accesses; computed on first use."""
-    known: Bounds
+    bounds: Bounds
     decisions: list[Decision] = field(default_factory=list)
     annotations: Annotations = field(default_factory=list)
 
@@ -107,7 +107,7 @@ class OutermostRewriter(ABC):
         """
         return all(
             find_dependence(
-                loop, find_privatizable(loop, self.only()[id(loop)]), self.own,
+                loop, find_privatizable(loop, self.only()[id(loop)]), self.temporaries,
                 ranges((*outer, *chain[:n])),
             ) is None
             for n, loop in enumerate(chain)
@@ -115,13 +115,13 @@ class OutermostRewriter(ABC):
 
     def end(self, loop: For, outer: tuple[For, ...]) -> Affine:
         """Return the end of a loop, but not before its start if it has no iterations."""
-        bounds = self.known
+        bounds = self.bounds
         for enclosing in outer:
             bounds = bounds.inside(enclosing)
         least = bounds.least(loop.hi - loop.lo)
         return loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
 
-    def cut(
+    def strip_mine(
         self, loop: For, end: Affine, widths: Sequence[int],
         strip: Callable[[int, Affine, Affine], Stmt],
     ) -> Body:  # fmt: skip

@@ -139,7 +139,7 @@ def normalize_subtraction(stmt: Update) -> Update:
 def match_min_max(stmt: If) -> Update | None:
     """Return a branch that keeps the maximum or minimum of integers as an update."""
     test, then = stmt.test, [nested for nested in stmt.then if not isinstance(nested, Comment)]
-    if len(then) != 1 or stmt.other or not isinstance(then[0], Store):
+    if len(then) != 1 or stmt.orelse or not isinstance(then[0], Store):
         return None
     store = then[0]
     if not isinstance(test, Apply) or test.op.name not in EXTREMES:

@@ -75,16 +75,16 @@ def remap_accesses(
 
 
 def add_leading_axis(
-    body: tuple[Stmt, ...], nodes: Sequence[Node], count: int, place: Affine, fresh: Fresh
+    body: tuple[Stmt, ...], nodes: Sequence[Node], count: int, position: Affine, fresh: Fresh
 ) -> tuple[Stmt, ...]:
     """Return statements whose accesses to `nodes` use new arrays with a leading axis of extent
-    `count`, at the subscript `place` of it."""
+    `count`, at the subscript `position` of it."""
     expanded = {
         n.id: fresh.array(n.label, (count, *(n.static_shape or ())), n.dtype) for n in nodes
     }
 
     def moved(node: Node, index: tuple[Index, ...]) -> Element:
-        return (node, index) if node.id not in expanded else (expanded[node.id], (place, *index))
+        return (node, index) if node.id not in expanded else (expanded[node.id], (position, *index))
 
     return remap_accesses(body, moved)
 

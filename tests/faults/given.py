@@ -64,11 +64,13 @@ def _archive(folder: Path) -> None:
     import zipfile
 
     with zipfile.ZipFile(folder / "lib.zip", "w") as archive:
-        for part in ("plusequals", "plusequals/dsl", "plusequals/backends", "plusequals/lowering"):
-            inside = ROOT / part.removeprefix("plusequals/")
-            for path in sorted(inside.rglob("*") if "/" in part else inside.glob("*.py")):
-                if path.is_file() and path.suffix != ".pyc":
-                    archive.write(path, f"{part}/{path.relative_to(inside)}")
+        package = ROOT / "plusequals"
+        for path in (each for each in package.iterdir() if each.is_file()):
+            archive.write(path, f"plusequals/{path.name}")
+        for part in (each for each in package.iterdir() if each.is_dir()):  # links too
+            inside = part.resolve()
+            for path in (each for each in sorted(inside.rglob("*")) if each.suffix != ".pyc"):
+                archive.write(path, f"plusequals/{part.name}/{path.relative_to(inside)}")
 
 
 ROWS = [

@@ -135,5 +135,5 @@ def _decided(decisions: tuple[Decision, ...], made: Lowered) -> None:
     made.table["decisions"] = [
         [one.outcome, "" if one.node is None else one.node.label] for one in decisions
     ]
-    told: Callable[[Decision], str] = Decision.told
+    told: Callable[[Decision], str] = Decision.sentence
     made.sentences = list(map(told, decisions))

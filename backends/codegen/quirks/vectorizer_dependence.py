@@ -122,7 +122,7 @@ def _accesses(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Acc
                         yield access.node, _Access(at, False)
                     yield access.node, _Access(at, True)
             case If():
-                for part in (stmt.then, stmt.other):
+                for part in (stmt.then, stmt.orelse):
                     yield from _accesses(part, values)
             case For(symbol, lo, _, step, inner):
                 count = _unrolled_trip_count(stmt)

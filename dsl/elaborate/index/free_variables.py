@@ -31,14 +31,14 @@ def guard_letters(frame: Frame, statement: s.If) -> tuple[str, ...]:
     Those are the free ones of its test. A reduction that names no index variables binds those in it
     that are not on the left of a statement inside.
     """
-    left = frozenset(_letters_on_left(frame, (*statement.then, *statement.other)))
+    left = frozenset(_letters_on_left(frame, (*statement.then, *statement.orelse)))
     free = (name.id for name in _free(frame, statement.test, frozenset(), left, True))
     return tuple(dict.fromkeys(free))
 
 
 def idle_reduction(frame: Frame, statement: s.If) -> s.Call | None:
     """Return a reduction of a guard's test whose index variables are all on the left inside."""
-    left = frozenset(_letters_on_left(frame, (*statement.then, *statement.other)))
+    left = frozenset(_letters_on_left(frame, (*statement.then, *statement.orelse)))
     for node in _calls(statement.test):
         if _reduces(frame, node) and not isinstance(node.function, s.Subscript):
             inner = {n.id for n in _free(frame, node.args[0], frozenset(), frozenset(), True)}

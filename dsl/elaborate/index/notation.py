@@ -43,7 +43,7 @@ else:  # few programs need these modules
 class _Target:
     """The target of a statement: an element, or an array still to be defined (place None)."""
 
-    place: Array | None
+    element: Array | None
     name: str
     letters: tuple[str, ...]
 
@@ -158,15 +158,15 @@ def _elaborate_target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target
     if isinstance(base, Handle):
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
     try:
-        place = subscript_value(frame, base, target, target.value)
+        element = subscript_value(frame, base, target, target.value)
     except CdIndexError as problem:
         raise refusals.of_writing(problem, target.span) from None
-    if not isinstance(place, Array) or place.base is None or place.sealed:
-        raise refusals.no_place(target, base, place)
-    if place.rank:
+    if not isinstance(element, Array) or element.base is None or element.sealed:
+        raise refusals.not_assignable(target, base, element)
+    if element.rank:
         assert isinstance(base, Array)
-        raise refusals.partial_target(target, base, place.rank)
-    return _Target(place, name, ())
+        raise refusals.partial_target(target, base, element.rank)
+    return _Target(element, name, ())
 
 
 def _elaborate_value(frame: Frame, value: s.Expr) -> Scalar:
@@ -282,8 +282,8 @@ def _check_equal_sizes(frame: Frame) -> None:
     letters = frame.letters
     assert letters is not None
     for first, second in letters.open_pairs:
-        places = (f"axis {use.axis} of `{use.name}`" for use in (first, second))
-        what = f"an index runs over {' and '.join(places)}"
+        axes = (f"axis {use.axis} of `{use.name}`" for use in (first, second))
+        what = f"an index runs over {' and '.join(axes)}"
         frame.ctx.equal_extents(first.extent, second.extent, what, second.span)
 
 
@@ -390,7 +390,7 @@ def _emit_assignment(
     assert letters is not None
     written = _elaborate_target(frame, target, fresh)
     scalar = _elaborate_value(frame, value)
-    if written.place is None:
+    if written.element is None:
         assert isinstance(target.value, s.Name)
         shape = tuple(letters.extents[letters.outer[name]] for name in written.letters)
         bound = frame.names.get(target.value.id)
@@ -402,13 +402,13 @@ def _emit_assignment(
         access = Access(node, tuple(var(letters.outer[name]) for name in written.letters))
         kind = Kind(node.dtype)
     else:
-        base = written.place.base
+        base = written.element.base
         assert base is not None
-        access, kind = Access(base.node, base.index), written.place.kind
-        if written.place.part is not None:
+        access, kind = Access(base.node, base.index), written.element.kind
+        if written.element.part is not None:
             if reduced.ranges or op is not None and any(isinstance(i, Dynamic) for i in base.index):
                 raise accumulate.part_accumulated(target.span, target.value.span.text)
-            number = part_updated(written.place, scalar, op, value.span)
+            number = part_updated(written.element, scalar, op, value.span)
             ctx.emit(Assign(access, None, False, number, free, span=span))
             return
     shown: Value = scalar

@@ -44,7 +44,7 @@ def reduce_letters(
     """
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    reduced = letters.inner.setdefault(letters.place(), {})
+    reduced = letters.inner.setdefault(letters.next_position(), {})
     letters.scopes.append((reduced, binders is None))
     domain, assumptions, conditions, uses = ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses
     first_use = 0 if uses is None else len(uses)

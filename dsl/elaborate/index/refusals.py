@@ -66,7 +66,7 @@ def implied_sum(
     return problem
 
 
-def no_place(target: s.Subscript, base: Value, value: Value) -> CdTypeError:
+def not_assignable(target: s.Subscript, base: Value, value: Value) -> CdTypeError:
     """Return the error for a target that is no location; it names `pad`, `clamp` or `wrap`."""
     calls = [item.function.span.text for item in target.items if isinstance(item, s.Call)]
     edges = [name for name in calls if name in ("pad", "clamp", "wrap")]

@@ -323,7 +323,7 @@ def part_of(site: Site, val: Value, name: str) -> Value:
     """
     if isinstance(val, Array):
         val = based(site.ctx, val, site.span)
-    if not isinstance(val, Array) or val.place is None:
+    if not isinstance(val, Array) or val.element is None:
         return operate(site.ctx, name, [val], site.span)
     dtype = val.kind.dtype.real
     return replace(val, body=Apply(OPS[name], (val.body,), dtype), kind=Kind(dtype))

@@ -333,8 +333,8 @@ def fill_diagonal(site: Site, a: Value, val: Value) -> Value:
     for size in array.shape[1:]:
         site.ctx.equal_extents(array.shape[0], size, "axes of one diagonal", site.span)
     axis = site.ctx.symbol("i")
-    place = remap(array, (axis,), array.shape[:1], [var(axis)] * array.rank)
-    assign(site.ctx, place, val, site.span)
+    diagonal = remap(array, (axis,), array.shape[:1], [var(axis)] * array.rank)
+    assign(site.ctx, diagonal, val, site.span)
     return NONE
 
 

@@ -59,7 +59,7 @@ def partition_in_place(site: Site, a: Value, kth: Value, axis: Value = Static(-1
     return NONE
 
 
-def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> Group | None:
+def turns_of(lines: Array, positions: tuple[Affine, ...], rising: bool = False) -> Group | None:
     """Return the positions to select, ascending; None where the rows have to be sorted instead.
 
     Rows are sorted where they are short, have elements of up to 8 bits, or many positions, or where
@@ -67,13 +67,15 @@ def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> 
     """
     size = lines.shape[-1].constant
     short = size is not None and size <= _MAX_SORTED_SIZE or lines.kind.dtype.compute.bits <= 8
-    if short or not 0 < len(places) <= _MAX_POSITIONS:
+    if short or not 0 < len(positions) <= _MAX_POSITIONS:
         return None
-    static_places = sorted({place.constant for place in places if place.constant is not None})
-    if static_places and all(place.constant is not None for place in places):
-        return Group(tuple(Static(at) for at in static_places))
-    if rising or len(places) == 1:
-        return Group(tuple(as_number(place) for place in places))
+    static_positions = sorted(
+        {position.constant for position in positions if position.constant is not None}
+    )
+    if static_positions and all(position.constant is not None for position in positions):
+        return Group(tuple(Static(at) for at in static_positions))
+    if rising or len(positions) == 1:
+        return Group(tuple(as_number(position) for position in positions))
     return None
 
 

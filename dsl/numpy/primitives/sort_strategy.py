@@ -66,19 +66,19 @@ def in_order(site: Site, lines: Array) -> Array:
     return array_of(site, moveaxis(site, result, ZERO, Static(-1)))
 
 
-def sort_axis(site: Site, array: Array, place: int, stable: bool = False) -> None:
+def sort_axis(site: Site, array: Array, axis: int, stable: bool = False) -> None:
     """Sort a stored array along one axis in place."""
-    lines = array_of(site, moveaxis(site, array, Static(place), Static(-1)))
+    lines = array_of(site, moveaxis(site, array, Static(axis), Static(-1)))
     if stable:
         _apply_to_view(
-            site, lines, lambda rows: _sort_rows(site, as_rows(site, rows), False), place, True
+            site, lines, lambda rows: _sort_rows(site, as_rows(site, rows), False), axis, True
         )
     elif not _suits_network(lines):
-        _apply_to_view(site, lines, lambda rows: _sort_rows(site, as_rows(site, rows)), place)
+        _apply_to_view(site, lines, lambda rows: _sort_rows(site, as_rows(site, rows)), axis)
     else:
-        columns = array_of(site, moveaxis(site, array, Static(place), ZERO))
+        columns = array_of(site, moveaxis(site, array, Static(axis), ZERO))
         _apply_to_view(
-            site, columns, lambda view: _apply_network(site, view), array.rank - 1 - place
+            site, columns, lambda view: _apply_network(site, view), array.rank - 1 - axis
         )
 
 
@@ -207,10 +207,10 @@ def _merge_rows(site: Site, rows: Array) -> None:
     inlined(site, device_sorting.SORT_ROWS, rows, scratch, merge_iterations(rows))
 
 
-def by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
+def by_digits(site: Site, rows: Array, order: Value, scratch: Array, positions: Value) -> None:
     """Radix-sort rows in place, and permute `order` with them; the other two arrays are scratch."""
     digits = Static(rows.kind.dtype.compute.bits // 8)
-    inlined(site, sorting.SORT_ROWS, rows, order, scratch, places, _ORDINAL, digits)
+    inlined(site, sorting.SORT_ROWS, rows, order, scratch, positions, _ORDINAL, digits)
 
 
 def select(site: Site, rows: Array, order: Value, turns: Group) -> None:

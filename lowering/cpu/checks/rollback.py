@@ -66,7 +66,7 @@ def can_roll_back(loop: Stmt) -> bool:
     return bool(stmts) and all(
         isinstance(stmt, Update)
         and _is_invertible(stmt)
-        and written.isdisjoint(read.node.id for read in direct_effects(stmt).found)
+        and written.isdisjoint(read.node.id for read in direct_effects(stmt).all_reads)
         for stmt in stmts
     )
 

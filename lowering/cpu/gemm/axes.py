@@ -10,7 +10,7 @@ a tile is a nest of plain loops, and unit strides are kept. Analysis only.
 >>> loops = [For(Symbol(name, n), const(0), const(size), 1, ())
 ...          for n, (name, size) in enumerate((("i", 7), ("j", 16)))]
 >>> axis = Axis(tuple(loops), (2, 16), (4, 16), 32)
->>> axis.room, axis.cut, axis.is_even
+>>> axis.block_lanes, axis.partial_loop, axis.is_even
 (64, 0, False)
 >>> axis.digits(const(20))
 (1, 4)
@@ -55,12 +55,12 @@ class Axis:
         return prod(self.box)
 
     @property
-    def room(self) -> int:
+    def block_lanes(self) -> int:
         """The lanes of all tiles of a block."""
         return prod(self.tiles_of(n) for n in range(len(self.loops))) * self.lanes
 
     @property
-    def cut(self) -> int:
+    def partial_loop(self) -> int:
         """The loop whose last tile may be partial."""
         uneven = [n for n, loop in enumerate(self.loops) if _remainder(loop, self.box[n]) != 0]
         return uneven[0] if uneven else len(self.loops) - 1
@@ -123,7 +123,7 @@ class Axis:
     def inside(self, at: Point) -> Point:
         """Return where the tile starts that has the lanes of one, but is full: it is shifted up
         where fewer iterations remain than a tile has."""
-        n = self.cut
+        n = self.partial_loop
         return (*at[:n], minimum(at[n], self.loops[n].hi - self.box[n]), *at[n + 1 :])
 
     def placed(self, at: Point, lanes: Point) -> dict[Symbol, Affine]:

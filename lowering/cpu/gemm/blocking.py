@@ -76,12 +76,12 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     row = replace(row, block=_block(rows, row_box, most // height, share_count))
     top_cost = max(cost(part.value) for part in product.parts if part.side == "column")
     is_packed_once = bool(product.tests) or stay_cached or once
-    by_tile = row.room >= thresholds.MIN_REPACKED_ROWS * top_cost and not is_packed_once
+    by_tile = row.block_lanes >= thresholds.MIN_REPACKED_ROWS * top_cost and not is_packed_once
     column_depth = outer if columns_fit and outer is not None and not by_tile else depth
     most = thresholds.MAX_PACKED_COLUMNS
     capacity = most if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
     if depth != outer:
-        capacity = min(capacity, thresholds.MAX_PARTIAL_SUM_BYTES // (row.room * size))
+        capacity = min(capacity, thresholds.MAX_PARTIAL_SUM_BYTES // (row.block_lanes * size))
     blocks = _fit_lanes(capacity, most, width) // width
     column = replace(column, block=_block(columns, column_box, blocks, 1))
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it

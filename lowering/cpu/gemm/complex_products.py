@@ -126,8 +126,10 @@ class _RealProducts(OutermostRewriter):
             symbols & (loop.lo.symbols() | loop.hi.symbols()) for loop in loops
         ):
             return False
-        place = product.nest.place
-        if place is not None and not is_in_range(place.node, place.index, ranges((*outer, *loops))):
+        element = product.nest.element
+        if element is not None and not is_in_range(
+            element.node, element.index, ranges((*outer, *loops))
+        ):
             return False
         return self.is_free(product.nest.outer_loops, outer)
 
@@ -220,7 +222,7 @@ class _RealProduct:
         twin = self.product.loops(self.squares.side)[-1].symbol
         pairs = self.parts(self.pairs, frozenset((term,)))
         squares = self.parts(self.squares, frozenset((term, twin)))
-        label = (nest.acc if nest.place is None else nest.place.node).label
+        label = (nest.acc if nest.element is None else nest.element.node).label
         sums = self.new_parts(label, nest.outer_loops, frozenset((twin,)), nest.acc.dtype)
         copies = (
             *self.copy_parts(pairs, self.pairs.value, ((), (term,))),
@@ -275,15 +277,15 @@ class _RealProduct:
         return body[0]
 
     def copy_parts(
-        self, parts: _Parts, value: Expr, places: tuple[tuple[Symbol, ...], ...]
+        self, parts: _Parts, value: Expr, subscripts: tuple[tuple[Symbol, ...], ...]
     ) -> Body:
         """Return the loops that copy a factor's parts: each to two elements, or to four."""
         span, dtype = self.product.nest.update.span, value.dtype.real
         real, imag = (Apply(OPS[name], (value,), dtype) for name in ("real", "imag"))
         values = (real, imag, Apply(OPS["neg"], (imag,), dtype), real)
         body = tuple(
-            Store(Access(parts.node, parts.at(*place)), part, span)
-            for place, part in zip(places, values)
+            Store(Access(parts.node, parts.at(*subscript)), part, span)
+            for subscript, part in zip(subscripts, values)
         )
         return (self.loops_over(parts.axes, body),)
 
@@ -295,8 +297,8 @@ class _RealProduct:
         outer, inner = nest.named(nest.start, frozenset())
         acc, span = Read(nest.acc, ()), nest.update.span
         halves = (Apply(OPS[name], (acc,), acc.dtype.real) for name in ("real", "imag"))
-        places = (sums.at(), sums.at(twin))
-        stores = (Store(Access(sums.node, at), v, span) for at, v in zip(places, halves))
+        subscripts = (sums.at(), sums.at(twin))
+        stores = (Store(Access(sums.node, at), v, span) for at, v in zip(subscripts, halves))
         return (self.loops_over(nest.outer_loops, (*outer, *inner, *nest.start, *stores)),)
 
     @property

@@ -134,7 +134,7 @@ class Panels:
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
-                (sizes.axis(part.side).room * sizes.panel(part.side),),
+                (sizes.axis(part.side).block_lanes * sizes.panel(part.side),),
                 part.node.dtype,
                 "panel",
             )
@@ -166,7 +166,7 @@ class Panels:
         """Return the loops over full tiles, and those that fill the last one where it is
         partial."""
         axis, block = self.sizes.axis(part.side), extent.block
-        end, cut = axis.end(block), axis.cut
+        end, cut = axis.end(block), axis.partial_loop
         loop, size = axis.loops[cut], axis.box[cut]
         full = tuple(map(const, axis.box))
         if axis.is_even:
@@ -213,7 +213,7 @@ class Panels:
         if (
             is_private
             and has_unit_lanes(part, self.product)
-            and axis.room > axis.lanes == axis.count
+            and axis.block_lanes > axis.lanes == axis.count
         ):
             inner, outer = _split_steps(self.fresh, steps[2])
             steps = (*steps[:2], inner)
@@ -236,8 +236,8 @@ class Panels:
         body = self.copy_lanes(
             part, extent, at, counts, steps or self.reduction_loops(part, extent)
         )
-        size = prod(axis.box[axis.cut :])
-        filled = counts[axis.cut] * (size // axis.box[axis.cut])
+        size = prod(axis.box[axis.partial_loop :])
+        filled = counts[axis.partial_loop] * (size // axis.box[axis.partial_loop])
         parts = axis.count // size
         if filled.constant != size and parts > 1:  # lanes are missing in each part of the tile
             symbol = self.fresh.symbol(part.side)
@@ -261,9 +261,9 @@ class Panels:
         def store(lanes: Point) -> Store:
             values = axis.placed(at, lanes)
             node, lane = self.nodes[part.node.id], axis.lane(lanes)
-            place = Access(node, self.element(part, axis.before(at, extent.block), step, lane))
+            target = Access(node, self.element(part, axis.before(at, extent.block), step, lane))
             value = substitute_expr(part.value, {**values, **inside})
-            return Store(place, value, self.product.nest.update.span)
+            return Store(target, value, self.product.nest.update.span)
 
         def lanes(build: Callable[[Point], Body], last: LoopKind = "serial") -> Body:
             return axis.elements(self.fresh, part.side, counts, build, last)
@@ -312,8 +312,8 @@ class Panels:
         axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
         _, step, loops = self.reduction_loops(part, extent)
         node, before = self.nodes[part.node.id], axis.before(at, extent.block)
-        place = Access(node, self.element(part, before, step, start + var(lane)))
-        store = Store(place, Const(0.0, node.dtype), self.product.nest.update.span)
+        target = Access(node, self.element(part, before, step, start + var(lane)))
+        store = Store(target, Const(0.0, node.dtype), self.product.nest.update.span)
         loop = For(lane, *lanes, 1, (store,), "serial", axis.loops[-1].span)
         return wrap_loops(loops, (loop,))
 
@@ -365,9 +365,9 @@ def can_read_in_place(product: Contraction, axis: Axis, column: Axis) -> bool:
     if None in columns:
         return False
     tiles = prod(-(-(n or 1) // size) for n, size in zip(columns, column.box, strict=True))
-    count = trip_count_of(axis.loops[axis.cut])
+    count = trip_count_of(axis.loops[axis.partial_loop])
     if tiles > thresholds.MAX_IN_PLACE_TILES or (
-        not axis.is_even and (count is None or count < axis.box[axis.cut])
+        not axis.is_even and (count is None or count < axis.box[axis.partial_loop])
     ):
         return False
     return all(_has_unit_steps(part, axis, product) for part in product.parts if part.side == "row")

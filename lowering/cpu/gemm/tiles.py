@@ -107,8 +107,8 @@ class _TilingPass(OutermostRewriter):
         if not self.is_free(product.nest.outer_loops, outer):
             return False
         domain = ranges((*outer, *product.nest.outer_loops))
-        place = product.nest.place
-        if place is not None and not is_in_range(place.node, place.index, domain):
+        element = product.nest.element
+        if element is not None and not is_in_range(element.node, element.index, domain):
             return False
         return not product.tests or product.is_read(ranges(outer))
 
@@ -135,7 +135,7 @@ class _Tiler:
         shape, dtype = (sizes.row.lanes, sizes.column.lanes), product.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
         is_whole = panels.holds("row")
-        count = prod(shape) if is_whole else sizes.row.room * sizes.column.room
+        count = prod(shape) if is_whole else sizes.row.block_lanes * sizes.column.block_lanes
         purpose: Purpose = "tile" if is_whole else "kept"
         out = fresh.array("tile_out", (count,), dtype, purpose)
         return cls(fresh, product, sizes, panels, tile, out, annotations)
@@ -264,7 +264,7 @@ class _Tiler:
         inside = row * size.column.lanes + column
         if self.panels.holds("row"):
             return (inside,)
-        block = size.column.before(at.column, at.columns) * size.row.room
+        block = size.column.before(at.column, at.columns) * size.row.block_lanes
         return (block + size.row.before(at.row, at.rows) * size.column.lanes + inside,)
 
     def initialize(self, at: _TilePosition) -> Body:
@@ -275,8 +275,8 @@ class _Tiler:
                 return (self.tile_loops(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
 
         def start_element(row: Affine, column: Affine) -> Body:
-            place = Access(self.out, self.memory_index(at, row, column))
-            return (*nest.start, Store(place, Read(nest.acc, ()), nest.update.span))
+            access = Access(self.out, self.memory_index(at, row, column))
+            return (*nest.start, Store(access, Read(nest.acc, ()), nest.update.span))
 
         return (*self.elementwise(at, start_element), *self.load(at))
 
@@ -284,8 +284,8 @@ class _Tiler:
         """Return the loads of a tile into registers."""
 
         def load(row: Affine, column: Affine) -> Stmt:
-            place = self.memory_index(at, row, column)
-            return Store(Access(self.tile, (row, column)), Read(self.out, place))
+            index = self.memory_index(at, row, column)
+            return Store(Access(self.tile, (row, column)), Read(self.out, index))
 
         return (self.tile_loops(load),)
 
@@ -321,8 +321,8 @@ class _Tiler:
         """Return the stores of the elements of a tile to memory."""
 
         def store(row: Affine, column: Affine) -> Stmt:
-            place = self.memory_index(at, row, column)
-            return Store(Access(self.out, place), Read(self.tile, (row, column)))
+            index = self.memory_index(at, row, column)
+            return Store(Access(self.out, index), Read(self.tile, (row, column)))
 
         return (self.tile_loops(store),)
 

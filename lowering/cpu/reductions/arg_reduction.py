@@ -402,11 +402,11 @@ class _Search:
         out: list[Stmt] = [Let(at, Read(number, ()), span)]
         left = var(at)
         sizes = [*map(_trip_count, self.loops[:-1]), self.blocks.many]
-        places: list[Affine] = []
+        positions: list[Affine] = []
         for size in reversed(sizes[1:]):
-            places.append(mod(left, size))
+            positions.append(mod(left, size))
             left = floordiv(left, size)
-        block, *rows = [*places, left]
+        block, *rows = [*positions, left]
         values: dict[Symbol, Affine] = {}
         for loop, row in zip(self.loops[:-1], reversed(rows), strict=True):
             symbol = self.fresh.symbol(loop.symbol.name)

@@ -98,7 +98,7 @@ class _StripVectorizer(OutermostRewriter):
         if nest is None or not self.is_strip(nest, lanes, outer):
             del self.fresh.nodes[node_count:]
             return None
-        node = nest.place.node if nest.place else nest.acc
+        node = nest.element.node if nest.element else nest.acc
         self.decisions.append(Decision("lanes", StripReason.ROWS, node, span=nest.update.span))
         end = self.end(loop, outer)
         columns = (end - loop.lo).constant
@@ -110,10 +110,10 @@ class _StripVectorizer(OutermostRewriter):
         ):
             most = columns // lanes * lanes
             few = (most,) if lanes == 2 or columns - most < 2 else (most, 2)
-            return self.cut(loop, end, few, partial(self.strip, loop, nest, most))
+            return self.strip_mine(loop, end, few, partial(self.strip, loop, nest, most))
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
         widths = (*self.memory_widths(nest, 4 * lanes), *widths)
-        return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
+        return self.strip_mine(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
 
     def memory_widths(self, nest: Accumulation, register_width: int) -> tuple[int, ...]:
         """Return the width of strips whose sums are in memory, if there should be such strips.
@@ -160,7 +160,7 @@ class _StripVectorizer(OutermostRewriter):
         row_loops: Body = (rows,)
         if is_long:
             end = self.end(inner, (*nest.outer_loops, *others))
-            row_loops = self.cut(
+            row_loops = self.strip_mine(
                 rows, end, (thresholds.STRIP_ROWS,), partial(strip.row_block, inner)
             )
         for level in reversed(others):
@@ -190,10 +190,10 @@ class _StripVectorizer(OutermostRewriter):
         if not all(_is_vectorizable(side, column) for side in _alternatives(value, column)):
             return False
         domain = ranges((*outer, loop))
-        if nest.place and not is_in_range(nest.place.node, nest.place.index, domain):
+        if nest.element and not is_in_range(nest.element.node, nest.element.index, domain):
             return False
         privates = find_privatizable(loop, self.only()[id(loop)])
-        return find_dependence(loop, privates, self.own, ranges(outer)) is None
+        return find_dependence(loop, privates, self.temporaries, ranges(outer)) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,25 +207,25 @@ class _Strip:
     first: Affine
     """The first column."""
     width: int
-    piece: int
+    register_width: int
     """The number of sums that fit in registers."""
 
     def each(self, build: Callable[[Access], Body]) -> Stmt:
         """Return loops that do for all sums, piece after piece, what `build` does for one."""
         column, span = self.nest.outer_loops[0].symbol, self.nest.update.span
         lane, at = self.fresh.symbol("column"), self.fresh.symbol("piece")
-        is_single = self.width == self.piece
+        is_single = self.width == self.register_width
         here = var(lane) if is_single else var(at) + var(lane)
         body = substitute(build(Access(self.node, (here,))), {column: self.first + here})
-        inner = For(lane, const(0), const(self.piece), 1, body, "vector", span)
+        inner = For(lane, const(0), const(self.register_width), 1, body, "vector", span)
         if is_single:
             return inner
-        return For(at, const(0), const(self.width), self.piece, (inner,), span=span)
+        return For(at, const(0), const(self.width), self.register_width, (inner,), span=span)
 
     def initialize(self) -> Stmt:
         """Return the initialization of the sums."""
         nest = self.nest
-        if len(nest.start) == 1 and nest.place is None:
+        if len(nest.start) == 1 and nest.element is None:
             return self.each(lambda sum_: (replace(nest.start[0], access=sum_),))
         acc = Read(nest.acc, ())
         return self.each(lambda sum_: (*nest.start, Store(sum_, acc, nest.update.span)))

@@ -85,7 +85,7 @@ class _RowJam(OutermostRewriter):
         if count < 2 or (trip_count is not None and trip_count < count):
             return None
         if find_dependence(
-            loop, privates, self.own, ranges(outer)
+            loop, privates, self.temporaries, ranges(outer)
         ) and not _has_separate_dependences(loop, privates):
             return None
         node = next(
@@ -95,7 +95,7 @@ class _RowJam(OutermostRewriter):
         why = RowJamReason.STREAMS if self.target.streams > 1 else RowJamReason.SUMS
         self.decisions.append(Decision("abreast", why, node, span=loop.span))
         jam = partial(self.jam_rows, loop, privates)
-        return self.cut(loop, self.end(loop, outer), (count,), jam)
+        return self.strip_mine(loop, self.end(loop, outer), (count,), jam)
 
     def count(
         self, loop: For, outer: tuple[For, ...], sums: Sequence[Stmt], privates: frozenset[int]
@@ -108,7 +108,7 @@ class _RowJam(OutermostRewriter):
             nodes = {n.id: n for n in _written_nodes(level.body) if n.id in privates and n.rank}
             vectors = sum(-(-8 * node.bytes // bits) for node in nodes.values())
             most = min(most, self.target.vector_registers // (2 * max(vectors, 1)))
-        bounds = self.known
+        bounds = self.bounds
         for level in (*outer, loop):
             bounds = bounds.inside(level)
         read = [_bytes_read(stmt, bounds, 1) for stmt in loop.body]

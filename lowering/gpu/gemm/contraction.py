@@ -57,12 +57,12 @@ class Contraction:
     """The type of the products, before they are accumulated."""
     rest: tuple[Stmt, ...]
     """The epilogue: statements that use the sum."""
-    own: frozenset[int]
+    private: frozenset[int]
     """The ids of the temporaries that are private to a point."""
     counted: bool
     """Whether the reduction loops only enumerate terms, none of them written as a loop: then
     rounding and order are unspecified."""
-    told: tuple[Comment, ...] = ()
+    comments: tuple[Comment, ...] = ()
     """The comments of the band."""
 
 
@@ -91,7 +91,7 @@ def match_contraction(nest: Band) -> Contraction | None:
     is_reassociable = is_reduction_over(update, frozenset(term_loop.symbol for term_loop in terms))
     result = _classify_loops(nest, terms, start, factors, tuple(rest))
     comments = tuple(s for s in (*nest.inner, *inner) if isinstance(s, Comment))
-    return None if result is None else replace(result, counted=is_reassociable, told=comments)
+    return None if result is None else replace(result, counted=is_reassociable, comments=comments)
 
 
 def _match_product(update: Update, total: Node) -> tuple[Expr, Expr, DType] | None:

@@ -100,7 +100,7 @@ def wrap_in_blocks(
     for side, extent in sides:
         count = floordiv(side.size + (extent - 1), const(extent))
         blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-    return nest_loops(blocks, (*gemm.told, *body))
+    return nest_loops(blocks, (*gemm.comments, *body))
 
 
 def zero_of_node(node: Node) -> Const:
@@ -177,7 +177,7 @@ class _KernelBuilder:
         )
         loop = For(self.terms.tile, const(0), depth, 1, inner)
         used = {n.id for n in (*reads(self.gemm.rest), *writes(self.gemm.rest))}
-        private = used & self.gemm.own - {self.total.id, self.gemm.total.id}
+        private = used & self.gemm.private - {self.total.id, self.gemm.total.id}
         rows = (self.total.id, *(stage.prefetch.id for stage in stages))
         prologue = self.thread_loops(
             tuple(

@@ -33,7 +33,7 @@ class Unit:
     element is loaded from shared memory."""
     along: int
     """The warps along the columns of a tile."""
-    pieces: int
+    vectors: int
     """The terms of a tile in 16-byte vectors of each row and column."""
     stages: int
     """Tile buffers of each factor: some are in use while the others are filled."""
@@ -47,7 +47,7 @@ class Unit:
 
     def shared_bytes(self, high: int, broad: int, itemsize: int) -> int:
         """Return the bytes of all tile buffers, without padding between rows."""
-        return self.stages * (high + broad) * self.pieces * VECTOR_BYTES
+        return self.stages * (high + broad) * self.vectors * VECTOR_BYTES
 
     @property
     def exchanges(self) -> bool:

@@ -154,7 +154,7 @@ class _KernelBuilder:
         self.unit, self.tile_rows, self.tile_columns = select_unit(
             gemm, is_vector_copied, dtype.itemsize, shared_bytes
         )
-        self.depth = self.unit.pieces * self.vector
+        self.depth = self.unit.vectors * self.vector
         warp = self.tile_rows // self.unit.down, self.tile_columns // self.unit.along
         self.counts = warp[0] // UNIT, 2 * (warp[1] // UNIT)
         self.shape = (self.unit.lines, thresholds.TILE_SIDE_THREADS, *self.counts)
@@ -214,7 +214,7 @@ class _KernelBuilder:
             stmt for n in range(distance) for stmt in (self.fill_tiles(const(n)), Barrier(distance))
         ]  # fmt: skip
         used = {n.id for n in (*reads(self.gemm.rest), *writes(self.gemm.rest))}
-        private = used & self.gemm.own - {self.total.id, self.gemm.total.id}
+        private = used & self.gemm.private - {self.total.id, self.gemm.total.id}
         tiles = (self.first.tiles.id, self.second.tiles.id)
         stmts = (
             self.initialize(),

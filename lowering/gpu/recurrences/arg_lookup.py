@@ -90,7 +90,7 @@ def _match_pivot(loop: For, loops: tuple[For, ...]) -> _Pivot | None:
     if len(stmts) < 2 or loop.kind != "serial" or loop.step != 1:
         return None
     lookup, checks, branch = stmts[0], stmts[1:-1], stmts[-1]
-    if not isinstance(lookup, Let) or not isinstance(branch, If) or branch.other:
+    if not isinstance(lookup, Let) or not isinstance(branch, If) or branch.orelse:
         return None
     then = [stmt for stmt in branch.then if not isinstance(stmt, Comment)]
     match branch.test, lookup.value, then:

@@ -72,7 +72,7 @@ class ExtremeBranch:
     best: Access
     term: Expr
     test: str
-    places: tuple[Store, ...]
+    position_stores: tuple[Store, ...]
     """The stores that keep its position."""
 
     @property
@@ -81,9 +81,11 @@ class ExtremeBranch:
         return ARGMAX if self.test in ("gt", "ge") else ARGMIN
 
     @property
-    def kept(self) -> frozenset[int]:
+    def written(self) -> frozenset[int]:
         """The ids of the nodes that the branch writes."""
-        return frozenset({self.best.node.id, *(place.access.node.id for place in self.places)})
+        return frozenset(
+            {self.best.node.id, *(store.access.node.id for store in self.position_stores)}
+        )
 
 
 def rewrite_arg_min_max(body: Body, facts: Facts, fresh: Fresh) -> Body:
@@ -114,7 +116,7 @@ def _rewrite_nest(
     if numbering is not None and len(first_ones) == len(extremes):
         return _build_reduction_nest(numbering, body, extremes, facts, fresh)
     if has_only_effect(
-        loops, body, frozenset().union(*(extreme.kept for extreme in extremes)), facts
+        loops, body, frozenset().union(*(extreme.written for extreme in extremes)), facts
     ):
         nests: list[Stmt] = []
         for is_last in (False, True):
@@ -162,7 +164,7 @@ def _normalize_loops(
     loops: Loops, body: Body, is_last: bool, extremes: Sequence[ExtremeBranch], fresh: Fresh
 ) -> tuple[Loops, Body]:
     """Return a nest with normalized loops, reversed if `is_last`, and with its own temporaries."""
-    targets = {number for extreme in extremes for number in extreme.kept}
+    targets = {number for extreme in extremes for number in extreme.written}
     copies = {node.id: fresh.like(node) for node in writes(body) if node.id not in targets}
     names = {s: fresh.symbol(s.name) for stmt in statements(body) for s in binds(stmt)}
     body = rename(body, names, copies)
@@ -188,7 +190,7 @@ def _isolate_tests(body: Body, loops: Loops) -> Body:
             return stmt
         stmt = with_bodies(stmt, tuple(_isolate_tests(part, loops) for part in bodies(stmt)))
         parts = split_conjunction(stmt.test)
-        for at, part in enumerate(parts) if len(parts) > 1 and not stmt.other else ():
+        for at, part in enumerate(parts) if len(parts) > 1 and not stmt.orelse else ():
             bounds = ranges(loops)
             inner = replace(stmt, test=part)
             later = (read for conjunct in parts[at + 1 :] for read in reads(conjunct))
@@ -227,7 +229,7 @@ def match_extreme(stmt: If, bound: frozenset[Symbol]) -> ExtremeBranch | None:
     """Return the extreme of a branch, None for other branches; the locations it writes depend on
     nothing that is `bound` in the nest."""
     test, stores = stmt.test, [store for store in stmt.then if not isinstance(store, Comment)]
-    if stmt.other or not isinstance(test, Apply) or test.op.name not in MIRRORED:
+    if stmt.orelse or not isinstance(test, Apply) or test.op.name not in MIRRORED:
         return None
     (term, old), name = test.args, test.op.name
     if not _is_extreme_update(stores, old, term, bound):
@@ -270,25 +272,25 @@ def _is_invariant(access: Access, bound: frozenset[Symbol]) -> bool:
 
 def _are_static(left: Access, right: Access) -> bool:
     """Whether the subscripts of two elements are static."""
-    places = (*left.index, *right.index)
-    return all(isinstance(at, Affine) and at.constant is not None for at in places)
+    subscripts = (*left.index, *right.index)
+    return all(isinstance(at, Affine) and at.constant is not None for at in subscripts)
 
 
 def _is_only_use(extreme: ExtremeBranch, body: Body, bound: frozenset[Symbol]) -> bool:
     """Whether nothing else in an iteration uses what a branch keeps, no term depends on it, and
     what is kept can be recomputed."""
-    if any(read.node.id in extreme.kept for read in reads(extreme.term)):
+    if any(read.node.id in extreme.written for read in reads(extreme.term)):
         return False
     changed = {node.id for node in writes(body)}
-    for place in extreme.places:
-        if bound & (uses(place) | free_symbols(place.value)):
+    for store in extreme.position_stores:
+        if bound & (uses(store) | free_symbols(store.value)):
             return False
-        if any(read.node.id in changed for read in reads(place.value)):
+        if any(read.node.id in changed for read in reads(store.value)):
             return False
     inside = {id(stmt) for stmt in statements((extreme.branch,))}
     rest = [stmt for stmt in statements(body) if id(stmt) not in inside]
     used = {node.id for stmt in rest for node in (*direct_reads(stmt), *direct_writes(stmt))}
-    return not extreme.kept & used
+    return not extreme.written & used
 
 
 # ---------------------------------------------------------------- the reductions
@@ -345,11 +347,11 @@ def _build_reduction(
     is_better = Apply(OPS[extreme.test], (Read(best, ()), old), dtypes.bool_)
     stores: Body = (Store(extreme.best, Read(best, ()), extreme.branch.span),)
     lets: Body = ()
-    if extreme.places:
+    if extreme.position_stores:
         lets, names = numbering.named(Read(at, ()), fresh)
         stores = (
             *stores,
-            *(replace(p, value=substitute_expr(p.value, names)) for p in extreme.places),
+            *(replace(p, value=substitute_expr(p.value, names)) for p in extreme.position_stores),
         )
     has_match = Apply(OPS["ge"], (Read(at, ()), Const(0, dtypes.int64)), dtypes.bool_)
     return starts, update, (If(has_match, (*lets, If(is_better, stores))),)

@@ -106,11 +106,11 @@ def _exit_test(tail: Body) -> Expr | None:
     if not tail or not isinstance(tail[0], If) or len(tail) > 2:
         return None
     test, rest = tail[0].test, tail[1:]
-    if rest and (tail[0].other or not isinstance(rest[0], Break)):
+    if rest and (tail[0].orelse or not isinstance(rest[0], Break)):
         return None
     ends = [
         [type(stmt) for stmt in part if not isinstance(stmt, Comment)]
-        for part in (tail[0].then, tail[0].other or rest)
+        for part in (tail[0].then, tail[0].orelse or rest)
     ]
     if ends[0] == [Break] and ends[1] in ([], [Continue]):
         return test
@@ -121,7 +121,7 @@ def _exit_paths(body: Body) -> Iterator[Body]:
     """Yield the lists that end in a `Break`."""
     for stmt in body:
         if isinstance(stmt, If):
-            for part in (stmt.then, stmt.other):
+            for part in (stmt.then, stmt.orelse):
                 stmts = tuple(nested for nested in part if not isinstance(nested, Comment))
                 if stmts and isinstance(stmts[-1], Break):
                     yield stmts

@@ -248,7 +248,7 @@ def _rewrite_branch(
 ) -> Body | None:
     """Return statements with a branch rewritten on both sides, its continuation moved into the side
     that continues; None where both do."""
-    then, orelse = stmt.then, stmt.other
+    then, orelse = stmt.then, stmt.orelse
     if _without_comments(rest):
         if always_exits(then):
             orelse = (*orelse, *rest)
@@ -257,7 +257,7 @@ def _rewrite_branch(
         else:
             return None
     yes, no = change(then), change(orelse)
-    return None if yes is None or no is None else (*before, replace(stmt, then=yes, other=no))
+    return None if yes is None or no is None else (*before, replace(stmt, then=yes, orelse=no))
 
 
 def always_exits(body: Body) -> bool:
@@ -265,7 +265,7 @@ def always_exits(body: Body) -> bool:
     last = _without_comments(body)[-1:]
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and always_exits(stmt.then) and always_exits(stmt.other))
+        or (isinstance(stmt, If) and always_exits(stmt.then) and always_exits(stmt.orelse))
         for stmt in last
     )
 

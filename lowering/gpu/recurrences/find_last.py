@@ -193,7 +193,7 @@ class _NestFacts:
             target_tests = [
                 test for test in tests if any(read.node in nodes for read in reads(test))
             ]
-            if target_tests and (branch.other or inside is not branch.then):
+            if target_tests and (branch.orelse or inside is not branch.then):
                 return None
             if not all(self.is_invariant_test(test, nodes) for test in target_tests):
                 return None
@@ -227,7 +227,7 @@ class _NestFacts:
         rest = branch.then
         while rest is not part:
             plain = [stmt for stmt in rest if not isinstance(stmt, Comment)]
-            if len(plain) != 1 or not isinstance(plain[0], If) or plain[0].other:
+            if len(plain) != 1 or not isinstance(plain[0], If) or plain[0].orelse:
                 return False
             rest = plain[0].then
         return True

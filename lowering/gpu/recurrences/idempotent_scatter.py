@@ -243,7 +243,7 @@ class _TestAnalysis:
     def locate(self, index: tuple[Index, ...]) -> tuple[Expr, ...]:
         """Return the location of an element, with known values inlined."""
         return tuple(
-            self.iteration.known(at.value if isinstance(at, Dynamic) else Position(at))
+            self.iteration.resolve(at.value if isinstance(at, Dynamic) else Position(at))
             for at in index
         )
 
@@ -251,12 +251,12 @@ class _TestAnalysis:
         """Return the conjuncts of all tests; none where a branch has an `else`."""
         tests = [stmt for stmt in self.path if isinstance(stmt, If)]
         lists = [stmt.body for stmt in self.path if isinstance(stmt, For)]
-        if any(stmt.other for stmt in tests) or len(tests) + len(lists) < len(self.path):
+        if any(stmt.orelse for stmt in tests) or len(tests) + len(lists) < len(self.path):
             return []
         return [
             part
             for branch in tests
-            for part in split_conjunction(self.iteration.known(branch.test))
+            for part in split_conjunction(self.iteration.resolve(branch.test))
         ]
 
     def reads_any(self, nodes: set[Node]) -> bool:
@@ -357,7 +357,7 @@ class _TestAnalysis:
         def without(expr: Expr) -> Expr:
             return TRUE if expr in array_tests else rebuild(expr, without, lambda index: index)
 
-        tests = [self.iteration.known(expr) for expr in (check.test, *check.values)]
+        tests = [self.iteration.resolve(expr) for expr in (check.test, *check.values)]
         rest = [without(expr) for expr in tests]
         if self.repeats_check(check):
             return True
@@ -373,16 +373,16 @@ class _TestAnalysis:
         facts = [
             part
             for condition in tests
-            for part in split_conjunction(self.iteration.known(condition))
+            for part in split_conjunction(self.iteration.resolve(condition))
         ]
         for stmt in self.loop.body:
             if any(nested is check for nested in statements((stmt,))):
                 break
             if isinstance(stmt, Check):
-                test = self.iteration.known(stmt.test)
+                test = self.iteration.resolve(stmt.test)
                 if isinstance(test, Select) and test.no == TRUE and test.test in facts:
                     test = test.yes
-                if test == self.iteration.known(check.test):
+                if test == self.iteration.resolve(check.test):
                     return True
         return False
 
@@ -390,7 +390,7 @@ class _TestAnalysis:
         self, expr: Expr, values: Mapping[Node, Expr], location: tuple[Expr, ...]
     ) -> bool:
         """Whether an expression reads an element of the arrays: at a location, if one is given."""
-        array_reads = [read for read in reads(self.iteration.known(expr)) if read.node in values]
+        array_reads = [read for read in reads(self.iteration.resolve(expr)) if read.node in values]
         return any(not location or self.locate(read.index) == location for read in array_reads)
 
     def depends_only_on(self, expr: Expr, location: tuple[Expr, ...]) -> bool:
@@ -401,7 +401,7 @@ class _TestAnalysis:
                 return Const(0, dtypes.int64)
             return rebuild(expr, without, lambda index: index)
 
-        return self.iteration.stays(without(self.iteration.known(expr)))
+        return self.iteration.stays(without(self.iteration.resolve(expr)))
 
 
 def _replace_read(part: Expr, read: Read, value: Expr) -> Expr:

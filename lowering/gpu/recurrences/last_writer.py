@@ -177,4 +177,4 @@ def _unrepeated(body: Body) -> Iterator[Stmt]:
     for stmt in body:
         yield stmt
         if isinstance(stmt, If):
-            yield from _unrepeated((*stmt.then, *stmt.other))
+            yield from _unrepeated((*stmt.then, *stmt.orelse))

@@ -297,7 +297,7 @@ class _Slicer:
                     counts = frozenset((self.update.access.node.id,))
                     return (*out, stmt) if self.is_invariant(stmt, counts) else ()
                 if not isinstance(stmt, If) or not self.is_invariant(
-                    replace(stmt, then=(), other=())
+                    replace(stmt, then=(), orelse=())
                 ):
                     return ()
                 sides = tuple(

@@ -83,7 +83,7 @@ def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
             if isinstance(nested, If) and (pair := _match_pair(nested, loops, body))
         ]
         if len(pairs) == 1 and numbering is not None and is_serial:
-            targets = pairs[0][0].kept | pairs[0][1].kept
+            targets = pairs[0][0].written | pairs[0][1].written
             if has_only_effect(loops, body, targets, facts):
                 return _build_loops(numbering, body, pairs[0], targets, fresh)
     return (
@@ -94,11 +94,11 @@ def _rewrite_statement(stmt: Stmt, facts: Facts, fresh: Fresh) -> Body:
 def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[ExtremeBranch, ExtremeBranch] | None:
     """Return the branches that keep the maximum and the minimum of one term, None for others."""
     bound = frozenset(s for nested in (*loops, *statements(body)) for s in binds(nested))
-    others = [nested for nested in stmt.other if not isinstance(nested, Comment)]
+    others = [nested for nested in stmt.orelse if not isinstance(nested, Comment)]
     if len(others) != 1 or not isinstance(others[0], If):
         return None
-    upper, lower = match_extreme(replace(stmt, other=()), bound), match_extreme(others[0], bound)
-    if upper is None or lower is None or upper.term != lower.term or upper.kept & lower.kept:
+    upper, lower = match_extreme(replace(stmt, orelse=()), bound), match_extreme(others[0], bound)
+    if upper is None or lower is None or upper.term != lower.term or upper.written & lower.written:
         return None
     return (upper, lower) if MIRRORED[upper.test][0] == lower.test[0] else None
 

@@ -246,9 +246,9 @@ class ChunkPartial:
         )
 
 
-def _is_valid_position(place: Expr) -> Expr:
+def _is_valid_position(position: Expr) -> Expr:
     """Return the test whether a position was found: it is negative otherwise."""
-    return Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
+    return Apply(OPS["ge"], (position, Const(0, dtypes.int64)), dtypes.bool_)
 
 
 def redirect_to_partials(

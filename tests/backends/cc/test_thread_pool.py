@@ -91,7 +91,7 @@ def test_a_call_that_is_repeated_may_share_its_loops(cc: CompiledC) -> None:
 def test_a_loop_is_shared_by_as_many_threads_as_were_asked_for(cc: CompiledC) -> None:
     code = cc.compile(scale())
     assert code.source.asks
-    assert code.shares == (7, 0)
+    assert code.parallel_limits == (7, 0)
     before = workers()
     assert scaled(code) == RIGHT
     assert workers() - before in (0, 6), "the workers stay, and are started only once"

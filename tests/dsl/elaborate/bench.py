@@ -37,7 +37,7 @@ class Bench:
         """Return a NumPy scalar as a run-time number."""
         kind = kind_of_number(content)
         assert kind is not None
-        node = self.array(label, np.array(content)).place
+        node = self.array(label, np.array(content)).element
         assert node is not None
         return Scalar(Read(node.node, ()), kind)
 
@@ -52,7 +52,7 @@ class Bench:
     def _run(self, array: Array) -> tuple[list[np.ndarray], np.ndarray]:
         ctx, count = self.ctx, len(self.ctx.locals)
         with ctx.block() as copy:
-            made = ctx.materialize(array, "made", NOWHERE).place
+            made = ctx.materialize(array, "made", NOWHERE).element
         assert made is not None
         others, ctx.locals[count:] = tuple(ctx.locals[:count]), []
         body = (*ctx.prologue, *ctx.out, *copy)

@@ -78,7 +78,7 @@ def test_what_is_known_decides_and_leaves_no_branch() -> None:
 def test_names_that_agree_need_no_place_of_their_own() -> None:
     body = "y = x[0]\nif t > 0:\n    x[1] = y\nelse:\n    x[1] = -y\nreturn y"
     (both,) = found(typed("x, t", body, X, 1.0).procedure, Branch)
-    assert [len(both.then), len(both.other)] == [1, 1]
+    assert [len(both.then), len(both.orelse)] == [1, 1]
 
 
 def test_a_branch_at_each_point_becomes_a_selection() -> None:

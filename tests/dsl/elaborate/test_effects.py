@@ -118,7 +118,7 @@ def test_a_raise_of_several_shows_them_as_python_does() -> None:
 
 def test_texts_and_numbers_of_a_print_are_pieces_in_order() -> None:
     (shown,) = found(typed("x", "print('x is', x[0])", X).procedure, Print)
-    assert [piece for piece in shown.pieces if isinstance(piece, str)] == ["x is", " "]
+    assert [piece for piece in shown.fragments if isinstance(piece, str)] == ["x is", " "]
 
 
 @pytest.mark.parametrize(

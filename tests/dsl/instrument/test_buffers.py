@@ -16,7 +16,7 @@ def test_they_are_given_last_and_new_to_the_procedure() -> None:
     symbols = [symbol.serial for size in buffers.capacity.values() for symbol in size.symbols()]
     new = buffers.symbol("fit")
     assert min(symbols) > 7 and new.serial > max(symbols)
-    assert buffers.place(s.LIMIT).node is buffers.used
+    assert buffers.counter_access(s.LIMIT).node is buffers.used
 
 
 def test_all_tests_hold_in_their_order() -> None:

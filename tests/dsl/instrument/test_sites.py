@@ -29,7 +29,7 @@ def test_cells_of_a_point_do_not_overlap() -> None:
     for site in trace.runs[0].layout.sites:
         floats, ints = [], []
         for column in site.columns:
-            cells = [column.place + n for n in range(1 + (column.dtype.kind == "c"))]
+            cells = [column.position + n for n in range(1 + (column.dtype.kind == "c"))]
             (floats if column.is_float else ints).extend(cells)
         assert sorted(floats) == list(range(site.floats))
         assert len(set(ints)) == len(ints) and max(ints, default=-1) < max(site.ints, 1)

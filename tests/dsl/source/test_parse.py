@@ -144,7 +144,7 @@ def test_elif_is_an_if_in_the_other_branch() -> None:
     inner = s.If(n("b"), (s.Pass(NOWHERE),), (s.Break(NOWHERE),), NOWHERE)
     assert statement == s.If(n("a"), (s.Pass(NOWHERE),), (inner,), NOWHERE)
     assert isinstance(statement, s.If)
-    assert statement.other[0].span.text == "elif b"
+    assert statement.orelse[0].span.text == "elif b"
 
 
 def test_parameters_of_every_kind() -> None:

@@ -49,7 +49,7 @@ def test_operands_broadcast_as_in_numpy(left: tuple[int, ...], right: tuple[int,
     if not expected.ndim:
         assert isinstance(got, Scalar)  # NumPy gives a number too
         return
-    assert isinstance(got, Array) and got.place is None
+    assert isinstance(got, Array) and got.element is None
     np.testing.assert_array_equal(bench.values(got), expected)
 
 
@@ -141,5 +141,5 @@ def test_only_what_has_sums_is_stored() -> None:
     sums = reduce(bench.ctx, OPS["add"], x, (0,), NOWHERE)
     assert isinstance(sums, Array)
     stored = with_sums_stored(bench.ctx, sums, "values", NOWHERE)
-    assert stored.place is not None and stored.place.node.label == "values"
+    assert stored.element is not None and stored.element.node.label == "values"
     assert with_sums_stored(bench.ctx, x, "values", NOWHERE) is x

@@ -32,18 +32,18 @@ def test_what_python_calls_equal_may_be_two_values(one: object, two: object) -> 
 def test_views_can_be_written_and_copies_cannot() -> None:
     base = Bench().array("x", np.zeros((2, 3)))
     copy = Array(base.axes, base.shape, base.body, base.kind, copied=True)
-    assert base.place is not None and base.view is not None
-    assert copy.place is None and copy.view is None
+    assert base.element is not None and base.view is not None
+    assert copy.element is None and copy.view is None
     gathered = Read(N, (Dynamic(Read(N, (var(base.axes[0]),))),))
     picked = Array(base.axes[:1], base.shape[:1], gathered, base.kind)
-    assert picked.place == gathered and picked.view is None
+    assert picked.element == gathered and picked.view is None
 
 
 def test_an_element_is_the_body_at_an_index() -> None:
     base = Bench().array("x", np.zeros((2, 3)))
-    assert base.place is not None
+    assert base.element is not None
     element = base.at((var(J), const(2)))
-    assert element == Read(base.place.node, (var(J), const(2)))
+    assert element == Read(base.element.node, (var(J), const(2)))
     assert base.ranges == tuple(map(Range, base.axes, (const(0),) * 2, (const(2), const(3))))
 
 

@@ -34,8 +34,8 @@ def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
     found = parts(made("y[i, j] += a[i, k] * b[k, j]"))
     assert found is not None
     assert [loop.symbol.name for loop in (*found.outer_loops, *found.depth)] == ["i", "j", "k"]
-    assert found.place is not None
-    assert (found.place.node.label, found.acc.label, found.acc.rank) == ("y", "y_sum", 0)
+    assert found.element is not None
+    assert (found.element.node.label, found.acc.label, found.acc.rank) == ("y", "y_sum", 0)
     assert [stmt.access.node for stmt in found.start] == [found.acc]
     assert len(found.rest) == 1
 
@@ -43,7 +43,7 @@ def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
 def test_a_scalar_stays_itself() -> None:
     found = parts(contract_arrays(made("y[i, j] = sum(a[i, k] * b[k, j])")).program)
     assert found is not None
-    assert found.place is None
+    assert found.element is None
     assert print_expr(found.start[0].value) == "0.0"
     assert found.update.access.node == found.acc
 

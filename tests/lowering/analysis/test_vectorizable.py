@@ -61,11 +61,11 @@ def test_what_is_used_is_counted() -> None:
     inner = next(stmt for stmt in statements(found.loop.body) if isinstance(stmt, Update))
     assert [node.label for node, _ in statement_accesses(inner)] == ["s", "x", "w"]
     assert not list(statement_accesses(found.loop))
-    assert (found.room(frozenset()), found.kept(frozenset())) == (0, 1)
+    assert (found.private_bytes(frozenset()), found.lane_bytes(frozenset())) == (0, 1)
     kept = frozenset(node.id for node in found.nodes() if node.label == "w")
-    assert (found.room(kept), found.kept(kept)) == (64, 64)
+    assert (found.private_bytes(kept), found.lane_bytes(kept)) == (64, 64)
     columns = frozenset(node.id for node in found.nodes() if node.label == "x")
-    assert found.room(columns) is None
+    assert found.private_bytes(columns) is None
 
 
 def test_far_elements_are_used_where_they_stay_and_are_surely_there() -> None:
@@ -206,7 +206,9 @@ def test_what_a_round_has_for_itself_may_lie_apart() -> None:
     found = outer(text, s="f32[8]", t="f32[16, 9]")
     mine = frozenset(node.id for node in found.nodes() if node.label == "t")
     assert not found.is_near(frozenset()) and found.is_near(mine)
-    assert (found.room(frozenset()), found.room(mine)) == (0, None), "the round has a part in it"
+    assert (found.private_bytes(frozenset()), found.private_bytes(mine)) == (0, None), (
+        "the round has a part in it"
+    )
 
 
 def test_room_is_counted_for_arrays_that_may_become_others() -> None:
@@ -215,9 +217,13 @@ def test_room_is_counted_for_arrays_that_may_become_others() -> None:
     )
     found = outer(text, s="f32[8]", t="f64[9]", x="f32[9]", n="f32")
     ids = {node.label: node.id for node in found.nodes()}
-    assert found.room(frozenset((ids["t"],))) == found.kept(frozenset((ids["t"],))) == 72
-    assert found.room(frozenset((ids["n"],))) == 0, "it is one number"
-    assert found.kept(frozenset((ids["n"],))) == 4
+    assert (
+        found.private_bytes(frozenset((ids["t"],)))
+        == found.lane_bytes(frozenset((ids["t"],)))
+        == 72
+    )
+    assert found.private_bytes(frozenset((ids["n"],))) == 0, "it is one number"
+    assert found.lane_bytes(frozenset((ids["n"],))) == 4
 
     def room(**change: Any) -> int | None:
         def other(node: Node) -> Node:
@@ -226,7 +232,7 @@ def test_room_is_counted_for_arrays_that_may_become_others() -> None:
         nodes = {node.id: other(node) for node in found.nodes()}
         (loop,) = rename((found.loop,), {}, nodes)
         assert isinstance(loop, For)
-        return OuterLoop(loop, False).room(frozenset((ids["t"],)))
+        return OuterLoop(loop, False).private_bytes(frozenset((ids["t"],)))
 
     assert room() == 72
     assert room(request=Decision(NEVER_VIRTUAL, ())) is None, "its place was asked for"

@@ -202,7 +202,7 @@ def test_without_threads_or_work_nothing_changes() -> None:
     assert found.program is not made
     (decision,) = found.decisions
     assert decision.reason is DistributeReason.THREADS
-    assert decision.told() == (
+    assert decision.sentence() == (
         "what iterations over `i` add to `s` is added after them: nothing else keeps the "
         "iterations from running on several threads"
     )

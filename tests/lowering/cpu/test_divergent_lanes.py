@@ -63,7 +63,7 @@ def test_not_a_bit_changes(name: str, size: int, dtype: str) -> None:
 def test_loops_inside_are_left_by_lanes(name: str) -> None:
     (decision,) = decided(EARLY[name])
     assert decision.reason is MaskReason.LEAVE
-    assert decision.told() == (
+    assert decision.sentence() == (
         "the iterations of the loop over `i` run in SIMD lanes: each iteration may leave an inner "
         "loop at another time, and needs no other one"
     )

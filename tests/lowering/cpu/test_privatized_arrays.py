@@ -156,7 +156,7 @@ def test_the_run_decides_where_it_knows_the_size(name: str, size: int) -> None:
     program = scheduled(procedure, EAGER)
     assert _are_pieces(program)
     found = [s for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, If)]
-    assert any(len(one.then) > 1 and one.other for one in found), "both are there"
+    assert any(len(one.then) > 1 and one.orelse for one in found), "both are there"
     alone = interpreted(scheduled(procedure, replace(EAGER, threads=1)), *arrays)
     assert [a.tolist() for a in interpreted(program, *arrays)] == [a.tolist() for a in alone]
 

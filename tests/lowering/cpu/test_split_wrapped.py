@@ -88,7 +88,7 @@ def test_bits_stay_for_all_shifts(name: str) -> None:
             given = arguments(size, *shifts)
             after = split(made(name).procedure(*given), *given)
             tested = any(
-                isinstance(s, If) and s.other for k in after.kernels for s in statements(k.body)
+                isinstance(s, If) and s.orelse for k in after.kernels for s in statements(k.body)
             )
             assert len(remainders(after)) <= tested, "what is left is for what may overflow"
     with pytest.MonkeyPatch.context() as patch:

@@ -246,7 +246,7 @@ def test_it_is_told() -> None:
         y="f32[3000]", x="f32[3000]",
     )  # fmt: skip
     (told,) = tile_stencils(program, TARGET).decisions
-    assert told.told() == (
+    assert told.sentence() == (
         "the loop over `t` does several iterations for a block of rows: its arrays are larger than "
         "the cache, and a row needs only rows near it"
     )

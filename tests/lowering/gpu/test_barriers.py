@@ -37,7 +37,7 @@ def shape(body: tuple[Stmt, ...]) -> list[object]:
             case LastBlock(body=inner):
                 out.append(shape(inner))
             case If() as test:
-                out.append([shape(test.then), shape(test.other)])
+                out.append([shape(test.then), shape(test.orelse)])
             case While() as loop:
                 out.append([shape(loop.prelude), shape(loop.body)])
             case _:

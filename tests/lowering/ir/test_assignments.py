@@ -29,6 +29,6 @@ FEW, HALF = Const(0.1, dtypes.float32), Const(1e4, dtypes.float32)
     ],
 )
 def test_a_print_shows_values_between_texts(statement: Print, shown: str) -> None:
-    parts = [p for p in statement.pieces if isinstance(p, Const)]
+    parts = [p for p in statement.fragments if isinstance(p, Const)]
     values = [p.dtype.numpy.type(p.value) for p in parts]
     assert statement.text(values) == shown

@@ -106,10 +106,10 @@ SENTENCES = (
 
 def test_decisions_are_told_as_sentences() -> None:
     for decision, start in SENTENCES:
-        assert decision.told().startswith(start)
-        assert "``" not in decision.told()
+        assert decision.sentence().startswith(start)
+        assert "``" not in decision.sentence()
         if decision.node is not None:
-            assert "`M`" in decision.told(lambda node: "M")
+            assert "`M`" in decision.sentence(lambda node: "M")
 
 
 def test_the_placement_says_why() -> None:

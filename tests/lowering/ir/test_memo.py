@@ -11,8 +11,8 @@ from plusequals.lowering.ir.memo import memoize
 
 def test_what_is_kept_is_no_part_of_the_value() -> None:
     one, other = Comment("text"), Comment("text")
-    assert memoize(one, "own", "found") == "found" and one.own == "found"
-    assert not hasattr(other, "own")
+    assert memoize(one, "direct_effects", "found") == "found" and one.direct_effects == "found"
+    assert not hasattr(other, "direct_effects")
     assert one == other and hash(one) == hash(other) and repr(one) == repr(other)
 
 

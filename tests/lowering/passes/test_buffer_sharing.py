@@ -196,7 +196,7 @@ def plan_of(title: str, program: Program, stack: int) -> str:
     plan = plan_memory(program, stack)
     lines = [f"{title}, up to {stack} bytes on the stack"]
     for b in plan.arena:
-        room = ", ".join(map(str, b.room))
+        room = ", ".join(map(str, b.extent_bounds))
         zeros = ", zeros" if b.zeroed else ""
         lines.append(f"  {b.node.label}[{room}]: {b.first} to {b.last}{zeros}")
     sizes = [f"{size.symbol.name} of {size.parameter}, {size.axis}" for size in plan.sizes]

@@ -46,7 +46,7 @@ def test_empty_branches_go_and_an_empty_side_is_turned() -> None:
     store, lost = loops.Store(at(y), num(1.0)), loops.Store(at(t), num(2.0))
     one = program((y,), (x,), loops.If(test, (lost,), (store,)), local=(t,))
     (branch,) = eliminate_dead_code(one).kernels[0].body
-    assert isinstance(branch, If) and branch.then == (store,) and not branch.other
+    assert isinstance(branch, If) and branch.then == (store,) and not branch.orelse
     assert text_of(eliminate_dead_code(one)) == "if not x < 0.0:\n    y = 1.0"
     both = program((y,), (x,), loops.If(test, (lost,), (lost,)), local=(t,))
     assert text_of(eliminate_dead_code(both)) == "pass"

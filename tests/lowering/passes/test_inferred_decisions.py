@@ -49,7 +49,7 @@ def test_each_pass_is_told_of(name: str) -> None:
     step = next(step for step in PASSES if step.name == name)
     after, decisions = step.run(program, HOST)
     spans = first_writes(after) | first_writes(program)
-    assert [f"{with_span(one, spans).span.line} {one.told()}" for one in decisions] == expected
+    assert [f"{with_span(one, spans).span.line} {one.sentence()}" for one in decisions] == expected
     assert step.run(after, HOST) == (after, ())
 
 
@@ -58,7 +58,9 @@ def test_a_parallel_loop_is_told_of() -> None:
     eager = Target(threads=2, parallel_from=0, schedule=True)
     made = optimize(program, eager)[1].decisions[-1]
     assert (made.span.line, made.reason) == (2, ParallelReason.INDEPENDENT)
-    assert made.told().startswith("the iterations of the loop over `i` run on several threads: ")
+    assert made.sentence().startswith(
+        "the iterations of the loop over `i` run on several threads: "
+    )
 
 
 def test_a_store_that_is_gone_is_told_of_where_its_array_is_not() -> None:
@@ -68,7 +70,7 @@ def test_a_store_that_is_gone_is_told_of_where_its_array_is_not() -> None:
     less = replace(kernel, body=kernel.body[:first] + kernel.body[first + 1 :])
     infer = removed_stores(RemovalReason.OVERWRITTEN)
     (made,) = infer(program, replace(program, kernels=(less,)))
-    assert made.told() == f"this value of `y` is not stored: {RemovalReason.OVERWRITTEN}"
+    assert made.sentence() == f"this value of `y` is not stored: {RemovalReason.OVERWRITTEN}"
     assert made.span.line == 2
 
 

@@ -81,7 +81,7 @@ class Cut(OutermostRewriter):
         def strip(width: int, first: Affine, last: Affine) -> Stmt:
             return replace(loop, lo=first, hi=last, step=width)
 
-        return self.cut(loop, self.end(loop, outer), (8, 4, 2), strip)
+        return self.strip_mine(loop, self.end(loop, outer), (8, 4, 2), strip)
 
 
 def pieces(program: Program) -> list[str]:

@@ -123,7 +123,7 @@ def test_what_stays_one_by_one(name: str) -> None:
 def test_what_was_decided_is_told() -> None:
     program = lowered("y[i] = x[k[i]]", y="f64[2000]", x="f64[9]", k="i64[2000]")
     (told,) = block_checks(program, TARGET).decisions
-    assert told.told() == (
+    assert told.sentence() == (
         "the indices in `k` are checked for many iterations at once: "
         "the least and the greatest value tell whether one is out of bounds"
     )

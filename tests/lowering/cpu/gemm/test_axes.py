@@ -70,12 +70,12 @@ def test_every_round_has_a_lane_of_its_own(case: Any) -> None:
         for values in seen
     }  # fmt: skip
     assert len(places) == len(seen)
-    assert all(0 <= place < axis.room for _, place in places)
+    assert all(0 <= place < axis.block_lanes for _, place in places)
 
 
 def test_what_is_even() -> None:
     assert [axis_of(*case).is_even for case in CASES] == [False, True, False, False, False, True]
-    assert axis_of(*CASES[4]).cut == 1
+    assert axis_of(*CASES[4]).partial_loop == 1
 
 
 def test_a_loop_whose_end_is_not_known() -> None:

@@ -60,9 +60,9 @@ def test_blocks_are_whole_tiles_in_registers(
     assert found.column.lanes % lanes == 0
     vectors = found.column.lanes // lanes
     assert found.row.lanes * vectors + vectors + 1 <= target.vector_registers
-    assert found.row.room % found.row.lanes == 0
-    assert found.column.room % found.column.lanes == 0
-    assert found.row.room < thresholds.MAX_PACKED_ROWS + found.row.lanes
+    assert found.row.block_lanes % found.row.lanes == 0
+    assert found.column.block_lanes % found.column.lanes == 0
+    assert found.row.block_lanes < thresholds.MAX_PACKED_ROWS + found.row.lanes
     assert 1 <= found.depth <= shape[1]
 
 
@@ -113,8 +113,8 @@ def test_each_thread_has_rows() -> None:
     shared = chosen(64, 64, 64, "f32", Target(vector_bits=512, vector_registers=32, threads=4))
     assert alone is not None
     assert shared is not None
-    assert alone.row.room >= 64
-    assert shared.row.room < 32
+    assert alone.row.block_lanes >= 64
+    assert shared.row.block_lanes < 32
 
 
 @pytest.mark.parametrize("l2_bytes", [1 << 18, 1 << 19, 1 << 20, 2 << 20])
@@ -132,8 +132,8 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(
     found = chosen(*shape, dtype, target)
     assert found is not None
     assert found.group is not None
-    panels = (found.row.room + found.group.room) * found.depth
-    sums = found.row.room * found.column.room
+    panels = (found.row.block_lanes + found.group.block_lanes) * found.depth
+    sums = found.row.block_lanes * found.column.block_lanes
     assert (panels + sums) * (4 if dtype == "f32" else 8) <= thresholds.MAX_PRIVATE_BYTES
 
 
@@ -147,8 +147,10 @@ def test_all_rows_of_a_thread_are_one_block_where_columns_are_then_copied_once(
     assert found is not None
     own = -(-rows // threads)
     size = found.depth * 8
-    assert (found.row.room >= own) == (own <= thresholds.MAX_PACKED_ROWS and own * size <= 1 << 20)
-    assert found.row.room * size <= (1 << 20) + found.row.lanes * size
+    assert (found.row.block_lanes >= own) == (
+        own <= thresholds.MAX_PACKED_ROWS and own * size <= 1 << 20
+    )
+    assert found.row.block_lanes * size <= (1 << 20) + found.row.lanes * size
 
 
 def test_rows_of_two_factors_have_two_panels() -> None:
@@ -161,7 +163,7 @@ def test_rows_of_two_factors_have_two_panels() -> None:
     assert found is not None
     fitting = choose_sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, threads=2))
     assert fitting is not None
-    assert 2 * fitting.row.room * fitting.depth * 8 <= 1 << 20
+    assert 2 * fitting.row.block_lanes * fitting.depth * 8 <= 1 << 20
 
 
 @pytest.mark.parametrize("threads", [1, 8])

@@ -286,7 +286,7 @@ def test_fixed_sizes_have_one_form_and_others_two() -> None:
     for procedure, tests in ((made.procedure(np.ones(99)), 0), (of_any_size(made, np.ones(99)), 1)):
         program = block_arg_reductions(lower(procedure)).program
         found = [one for one in statements(program.kernels[0].body) if isinstance(one, If)]
-        assert len([one for one in found if one.other]) == 2 * tests
+        assert len([one for one in found if one.orelse]) == 2 * tests
 
 
 def test_why() -> None:

@@ -406,10 +406,10 @@ def test_rows_of_any_size_that_are_one_block_have_no_others() -> None:
     program = scheduled(of_any_size(made, np.zeros((3, 77), "f4")))
     (test,) = [
         s for k in program.kernels for s in statements(k.body)
-        if isinstance(s, If) and any(isinstance(one, For) for one in s.other)
+        if isinstance(s, If) and any(isinstance(one, For) for one in s.orelse)
     ]  # fmt: skip
     assert f"<= {thresholds.SUM_BLOCK_TERMS}" in print_expr(test.test)
-    short, long = (list(statements(side)) for side in (test.then, test.other))
+    short, long = (list(statements(side)) for side in (test.then, test.orelse))
     assert not [
         s
         for s in short

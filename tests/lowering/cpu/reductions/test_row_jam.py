@@ -167,7 +167,7 @@ def test_rows_that_are_read_twice_stay_in_the_cache() -> None:
     assert jam_row_reductions(before(body, **sizes), TARGET).decisions == ()
     large = replace(TARGET, l2_bytes=1 << 16)
     (told,) = jam_row_reductions(before(body, **sizes), large).decisions
-    assert told.told() == (
+    assert told.sentence() == (
         "neighbouring elements of `y` are computed together: "
         "memory is read faster at several addresses at a time"
     )

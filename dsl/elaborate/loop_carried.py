@@ -25,7 +25,7 @@ from . import object_attributes
 from .aliasing import seeing, seen_by_callers
 from .bindings import NeedPeel, is_number, open_slot, uses_symbols
 from .early_exit import leaves
-from .names import is_letter
+from .names import is_letter, unset_name
 from .scope import (
     EXIT,
     RESULT,
@@ -174,6 +174,9 @@ def _open_carried(frame: Frame, name: str, kind: Kind | None, span: Span) -> Non
     """Give a name a slot with its value, zero where an inner loop sets it first."""
     if name not in frame.names:
         frame.names[name] = object_attributes.before(frame, name) or Static(0)
+    value = frame.names[name]
+    if isinstance(value, Unset):
+        raise unset_name(name, value, span)
     open_slot(frame, name, kind, span)
 
 

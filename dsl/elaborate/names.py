@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...base.diagnostic import CdNameError, CdTypeError, Diagnostic, Label, Span, nearest
+from ...base.diagnostic import CdError, CdNameError, CdTypeError, Diagnostic, Label, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
 from ..numpy.table import WORDS
@@ -21,6 +21,15 @@ class Consequence(CdNameError):
     """An error that only follows from an earlier erroneous statement; it is not reported."""
 
 
+def unset_name(name: str, value: Unset, span: Span) -> CdError:
+    """Return the error of a name that may not be read: of one whose definition is wrong a
+    consequence of that."""
+    if value.failed:
+        text = f"`{name}` has no value: what binds it is wrong"
+        return Consequence(Diagnostic("CD0202", text, (Label(span),)))
+    return error("CD0202", CdNameError, f"`{name}` {value.reason}", span, helps=value.helps)
+
+
 def resolve(frame: Frame, name: s.Name) -> Value:
     """Return the value of a bare name.
 
@@ -31,13 +40,7 @@ def resolve(frame: Frame, name: s.Name) -> Value:
         if name.id in owner.names:
             value = owner.names[name.id]
             if isinstance(value, Unset):
-                if value.failed:
-                    text = f"`{name.id}` has no value: what binds it is wrong"
-                    raise Consequence(Diagnostic("CD0202", text, (Label(name.span),)))
-                raise error(
-                    "CD0202", CdNameError, f"`{name.id}` {value.reason}", name.span,
-                    helps=value.helps,
-                )  # fmt: skip
+                raise unset_name(name.id, value, name.span)
             return value
         if name.id in owner.locals:
             raise error(

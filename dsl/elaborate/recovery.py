@@ -40,11 +40,12 @@ class Problems:
         """
         self._failed = False
         ctx, letters = self._frame.ctx, self._frame.letters
+        slots = dict(self._frame.slots)  # a loop that fails does not close its own
         state = ctx.control, ctx.unsure, ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses
         try:
             yield
         except CdError as problem:
-            self._failed, self._frame.letters = True, letters
+            self._failed, self._frame.letters, self._frame.slots = True, letters, slots
             ctx.control, ctx.unsure, ctx.domain, ctx.assumptions, ctx.conditions, ctx.uses = state
             if isinstance(problem, Consequence):
                 self._spoiled = problem

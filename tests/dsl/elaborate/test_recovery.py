@@ -61,6 +61,27 @@ def test_both_sides_of_branches_bodies_of_loops_and_functions() -> None:
     assert [text for _, text in told(caught)] == ["body", "one", "other", "inside", "last"]
 
 
+def test_a_loop_that_fails_leaves_later_loops_over_its_names_alone() -> None:
+    @cd(backend="numpy")
+    def f(y, x):
+        for t in range(3):
+            s = 0.0
+            for k in range(t, 5):
+                s += x[k] * y[x]
+            y[t] = s
+        for t in range(3):
+            s = 0.0
+            for k in range(t, 5):
+                s += x[k] * y[t]
+            y[t] = s
+        s += x[k] * y[t] + unknown
+        return s
+
+    with pytest.raises(pe.CdError) as caught:
+        f(np.ones(5), np.ones(5))
+    assert told(caught) == [("CD0501", "y[x]"), ("CD0201", "unknown")]
+
+
 def test_nothing_is_told_after_a_failed_assertion_and_of_names_that_are_letters() -> None:
     @cd(backend="numpy")
     def f(x, y):

@@ -269,9 +269,10 @@ class _KernelBuilder:
         if prefers_host(nest, stmt, self.facts):
             return None
         parts = split_segments(nest, self.facts, self.fresh, self.nodes)
-        if parts is not None:
+        kernels = None if parts is None else self.map_segments(parts)
+        if kernels is not None:
             self.note(stmt, Mapped.SEGMENTS)
-            return self.map_segments(parts)
+            return kernels
         split = split_terms(nest, self.facts, self.fresh)
         if split is not None:
             self.note(stmt, Mapped.SPLIT_K)
@@ -350,8 +351,9 @@ class _KernelBuilder:
         self.spaces |= code.spaces
         return code.body
 
-    def map_segments(self, parts: Sequence[Segment]) -> tuple[Stmt, ...]:
-        """Return the kernels of a band's segments; other statements wait for the combined sums."""
+    def map_segments(self, parts: Sequence[Segment]) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a band's segments, None where none has one of its own; other
+        statements wait for the combined sums."""
         out: list[Stmt] = []
         pending: list[Stmt] = []
         private = frozenset(n for part in parts for n in self.facts.temporaries_in(part.point))
@@ -374,6 +376,8 @@ class _KernelBuilder:
             self.spaces |= code.spaces
             out.append(code.body[0])
             pending += [stmt for loop in code.body[1:] for stmt in bodies(loop)[0]]
+        if not out:  # else the same statements would be split again, without end
+            return None
         return (*out, *self.map_points(parts[0].point, pending, private))
 
     def map_points(

@@ -53,6 +53,13 @@ def is_none(value: Value) -> bool:
     return isinstance(value, Static) and value.value is None
 
 
+def is_numpy_scalar(value: Value) -> bool:
+    """Whether a value is a scalar of NumPy: no number of Python's, and no array without axes."""
+    if isinstance(value, Static):
+        return isinstance(value.value, np.generic)
+    return isinstance(value, Scalar) and not value.kind.weak
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A keyword of the language for which no Python or NumPy object exists."""

@@ -35,6 +35,7 @@ from ...values.call_site import (
     extent_of,
     index_in,
     is_none,
+    is_numpy_scalar,
     items_of,
     needs,
     static_bool,
@@ -253,8 +254,8 @@ def copy(site: Site, a: Value, order: Value = Static("K")) -> Value:
 
 
 def copy_method(site: Site, a: Value, order: Value = Static("C")) -> Value:
-    """Return `x.copy()`: a new array of the same elements, in C order by default."""
-    return array(site, a, order=order)
+    """Return `x.copy()`: a new array, in C order by default; of a scalar of NumPy itself."""
+    return a if is_numpy_scalar(a) else array(site, a, order=order)
 
 
 def new_array(

@@ -206,13 +206,15 @@ def select(test: Pair, yes: Pair, no: Pair) -> Pair:
 
 
 def numpy_where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
-    """Return `np.where`, whose scalar results are NumPy scalars (strongly typed)."""
-    result = where(site, condition, x, y)
+    """Return `np.where`: an array, also of numbers (then without axes)."""
+    return _as_new_array(where(site, condition, x, y))
+
+
+def _as_new_array(result: Value) -> Value:
+    """Return a computed number as an array without axes, whose type is no longer weak."""
     if not isinstance(result, Scalar):
         return result
-    if any(isinstance(value, Array) for value in (condition, x, y)):
-        return Array((), (), result.expr, Kind(result.kind.dtype), copied=True)
-    return Scalar(result.expr, Kind(result.kind.dtype))
+    return Array((), (), result.expr, Kind(result.kind.dtype), copied=True)
 
 
 def clip(
@@ -282,7 +284,7 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
     default = converted(site, default, strong_of(join_all(kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)
-    return replace(default, order=()) if isinstance(default, Array) else default
+    return replace(default, order=()) if isinstance(default, Array) else _as_new_array(default)
 
 
 def real(site: Site, val: Value) -> Value:

@@ -27,6 +27,7 @@ from ...values.call_site import (
     axis_of,
     index_in,
     is_none,
+    is_numpy_scalar,
     items_of,
     multiplied,
     static_int,
@@ -36,7 +37,8 @@ from ...values.call_site import (
 )
 from ...values.memory_order import based, bases_of, held, of_operands
 from ...values.positions import clipped
-from ...values.values import Array, Group, Static, Value, as_new
+from ...values.types import Kind
+from ...values.values import Array, Group, Scalar, Static, Value, as_new
 from .reshaping import is_in_order, reshaped
 
 
@@ -53,9 +55,11 @@ def _with_base(site: Site, value: Value) -> Array:
 
 
 def transpose(site: Site, a: Value, axes: Value = NONE) -> Value:
-    """Return the array with its axes reversed, or permuted as given."""
+    """Return the array with its axes reversed, or permuted as given; a scalar of NumPy as it is."""
     array = _with_base(site, a)
     if is_none(axes):
+        if is_numpy_scalar(a):
+            return a
         transposed = permuted(array, range(array.rank)[::-1])
         symbols = site.ctx.axes(array.rank)  # distinct from the operand, also for rank 1
         return replace(transposed, axes=symbols, body=transposed.at(tuple(map(var, symbols))))
@@ -303,8 +307,10 @@ _WINDOW_HINTS = ("take a smaller window, or pass more elements",)
 
 
 def flip(site: Site, m: Value, axis: Value = NONE) -> Value:
-    """Return the elements reversed along some axes (default: all), a view."""
+    """Return the elements reversed along some axes (default: all), a view; of one a scalar."""
     array = _with_base(site, m)
+    if not array.rank and is_none(axis):
+        return Scalar(array.body, Kind(array.kind.dtype))
     reversed_dims = axes_of(site, axis, array.rank)
     index = [
         array.shape[n] - 1 - var(a) if n in reversed_dims else var(a)

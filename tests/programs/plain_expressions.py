@@ -16,16 +16,35 @@ Letters = Mapping[str, int]
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
 
 
-def larger(a: Any, b: Any) -> Any:
-    """Return np.maximum, of two zeros the first: which one NumPy returns depends on the machine."""
-    best = np.maximum(a, b)
-    return np.where(a == b, a, best).astype(best.dtype)[()]
+class FirstZero:
+    """An extreme of NumPy, of two zeros the first: which one NumPy returns depends on the machine,
+    and for `fmax` and `fmin` on the position in the array."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        best = self._ufunc(*operands, **options)
+        if options or len(operands) != 2:
+            return best
+        a, b = operands
+        return np.where(np.equal(a, b), a, best).astype(best.dtype)[()]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ufunc, name)
 
 
-def smaller(a: Any, b: Any) -> Any:
-    """Return np.minimum, of two zeros the first."""
-    best = np.minimum(a, b)
-    return np.where(a == b, a, best).astype(best.dtype)[()]
+class FirstZeros:
+    """NumPy with such extremes."""
+
+    maximum, minimum = FirstZero(np.maximum), FirstZero(np.minimum)
+    fmax, fmin = FirstZero(np.fmax), FirstZero(np.fmin)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+larger, smaller = FirstZeros.maximum, FirstZeros.minimum
 
 
 def of_pythons(choose: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,12 +12,13 @@ from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, 
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let
 from ..numpy import table
+from ..numpy.primitives.python_reductions import extreme_of_lists
 from ..source import surface as s
 from ..source.function_source import read_source, scope_of, scope_of_namespace, source_from_text
 from ..source.parse import parse
 from ..values.arrays import describe
 from ..values.builder import error
-from ..values.call_site import Site, Word
+from ..values.call_site import Site, Word, is_list
 from ..values.evaluation_order import after
 from ..values.fix_hints import before_the_points
 from ..values.types import Kind
@@ -192,6 +193,8 @@ def _call_object(
     handler = table.lookup(function)
     if handler is not None:
         positional = tuple(_as_array(frame, arg, e.span) for arg in args)
+        if function in (max, min) and len(args) > 1 and any(map(is_list, args)):
+            return extreme_of_lists(site, function.__name__, args)
         if function is sum or function in (max, min) and len(args) == 1:
             positional = _with_python_numbers(args, positional)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}

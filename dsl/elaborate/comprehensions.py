@@ -1,32 +1,48 @@
-"""Elaboration of comprehensions: unrolled for few items, one array expression for many.
+"""Elaboration of comprehensions: unrolled for few items, an array for many.
 
-Many items, or items that a run-time test selects, have to be numbers given by one expression:
-they become an array whose axis is the comprehension's variable, masked where there is a test.
+Many items, or items that a run-time test selects, become an array whose first axis is the
+comprehension's variable: one expression where each item is a number that one gives, masked where
+there is a test; else an array that a loop fills, if all items are numbers, or new arrays of one
+shape. Where few items could be unrolled as well, and a later statement needs a list, elaboration
+starts again and unrolls.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 from ...base.diagnostic import CdError, CdTypeError
-from ...lowering.ir.assignments import Check
-from ...lowering.ir.expressions import Expr, Select
-from ...lowering.ir.indexing import Range, const, var
+from ...lowering.ir.assignments import Assign, Check, For, Statement
+from ...lowering.ir.bounds import last_value
+from ...lowering.ir.expressions import Expr, Position, Select, walk
+from ...lowering.ir.indexing import Range, Symbol, const, var
+from ...lowering.ir.walk import expressions_of, statements
+from ..numpy.primitives.views import subscript
 from ..source import surface as s
-from ..values.arrays import as_scalar
-from ..values.builder import error
+from ..values.arrays import as_array, as_scalar
+from ..values.builder import NeedUnroll, error
 from ..values.evaluation_order import after
-from ..values.types import BOOL, Kind, both, cast, number
-from ..values.values import Array, Group, Listed, Masked, Static, Value
+from ..values.stores import assign
+from ..values.types import BOOL, WEAK_INT, Kind, both, cast, number
+from ..values.values import Array, Group, Listed, Masked, Scalar, Static, Value
 from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number
 from .expressions import elements, evaluate, tested
+from .loop_carried import in_loop_body, restore, same_binding, snapshot
 from .scope import Frame, target_names
 
 _MAX_UNROLLED = 64
 """The most items of a comprehension that is unrolled; with more it is an array."""
+_MAX_UNROLLED_COST = 500
+"""The most that all items of a comprehension that is unrolled should take, in nodes of expressions:
+about half a second of compilation. Beyond, it is an array where it can be one, which may run up to
+four times as long as what is unrolled."""
+_STATEMENT_COST = 4
+_LOOP_COST = 16
+"""What a statement costs, and one that is a loop, as those on arrays and reductions are."""
 
 
 def comprehend(frame: Frame, e: s.Comprehension) -> Value:
@@ -49,10 +65,12 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     if items is None:
         assert isinstance(source, iteration_space.IterationSpace), "what is known now has few items"
         return _array_or_refuse(frame, e, source)
-    scope = replace(frame, names={}, locals=frozenset(), parent=frame.closure or frame)
-    outer, outer_closure, frame.closure = dict(frame.names), frame.closure, scope
+    if isinstance(source, iteration_space.IterationSpace) and items:
+        array = _array_if_costly(frame, e, source, items)
+        if array is not None:
+            return array
     out: list[Value] = []
-    try:
+    with _scope(frame):
         for item in items:
             added = after(frame.ctx, out, partial(_unroll_item, frame, e, item), e.span)
             if added is None:
@@ -60,21 +78,70 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
             out += added
         else:
             return Group(tuple(out), "list")
-    finally:
-        frame.names = outer | object_attributes.states(frame, frame.names)
-        frame.closure = outer_closure
     if not isinstance(source, iteration_space.IterationSpace):
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)
     return _array_or_refuse(frame, e, source)
 
 
+@contextmanager
+def _scope(frame: Frame) -> Iterator[None]:
+    """Context manager: give the targets of a comprehension a scope of their own."""
+    scope = replace(frame, names={}, locals=frozenset(), parent=frame.closure or frame)
+    outer, outer_closure, frame.closure = dict(frame.names), frame.closure, scope
+    try:
+        yield
+    finally:
+        frame.names = outer | object_attributes.states(frame, frame.names)
+        frame.closure = outer_closure
+
+
+def _share_targets(frame: Frame, target: s.Expr) -> None:
+    """Let functions inside a comprehension see the present values of its targets."""
+    assert frame.closure is not None, "a comprehension has a scope of its own"
+    for name in target_names(target):
+        frame.closure.names[name] = frame.names[name]
+
+
+def _array_if_costly(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, items: list[Value]
+) -> Value | None:
+    """Return a comprehension that could be unrolled as an array; None where that costs little to
+    compile, as its first item tells, or where it has to be unrolled."""
+    ctx, array = frame.ctx, None
+    if ctx.unrolls_items or ctx.pointwise or isinstance(e.element, s.Starred):
+        return None
+    state = snapshot(frame)
+    try:
+        with ctx.block() as out, _scope(frame):
+            _unroll_item(frame, e, items[0])
+        restore(frame, state)
+        if len(items) * _cost(out) > _MAX_UNROLLED_COST:
+            array = _as_array(frame, e, source)
+    except CdError:
+        array = None
+    if array is None:
+        restore(frame, state)
+    ctx.chose_arrays |= array is not None
+    return array
+
+
+def _cost(out: list[Statement]) -> int:
+    """Return about what statements cost to compile."""
+    cost = 0
+    for statement in statements(tuple(out)):
+        loops = (
+            isinstance(statement, For) or isinstance(statement, Assign) and statement.free.ranges
+        )
+        cost += _LOOP_COST if loops else _STATEMENT_COST
+        cost += sum(1 for expr in expressions_of(statement) for _ in walk(expr))
+    return cost
+
+
 def _unroll_item(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] | None:
     """Return the elements that one item adds to the list, None where a test of it is dynamic."""
-    assert frame.closure is not None, "a comprehension has a scope of its own"
     control_flow.bind_target(frame, e.target, item, e.span)
-    for name in target_names(e.target):
-        frame.closure.names[name] = frame.names[name]
+    _share_targets(frame, e.target)
     for test in e.tests:
         condition = tested(frame, test)
         if not isinstance(condition, Static):
@@ -107,9 +174,7 @@ def _array_or_refuse(
     try:
         if ctx.pointwise or isinstance(e.element, s.Starred):
             raise _too_many_items(e, source)
-        array = _as_array(
-            frame, e, iteration_space.counted(source) if abs(source.step) != 1 else source
-        )
+        array = _as_array(frame, e, source)
     except CdError as problem:
         if problem.code in ("CD0520", "CD0522"):  # about index variables: the source has none
             raise _too_many_items(e, source) from None
@@ -122,11 +187,106 @@ def _array_or_refuse(
 def _as_array(
     frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace
 ) -> Value | None:
-    """Return a comprehension as one array over its iterations, masked where it has tests.
+    """Return a comprehension as an array, None where it cannot be one."""
+    if abs(source.step) != 1:
+        source = iteration_space.counted(source)
+    symbol = frame.ctx.symbol(source.name)
+    state, problem = snapshot(frame), None
+    try:
+        try:
+            array = _expression(frame, e, source, symbol)
+        except CdError as refusal:
+            array, problem = None, refusal
+        if array is None and not e.tests:
+            restore(frame, state)
+            array = _filled(frame, e, source, symbol)
+    except NeedUnroll as need:
+        if need.symbol is not symbol:
+            raise
+        return None
+    if array is None and problem is not None:
+        raise problem
+    return array
+
+
+def _filled(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, symbol: Symbol
+) -> Array | None:
+    """Return a comprehension as an array that a loop fills, None where its items are neither
+    numbers nor new arrays of one shape, or where they change what names and attributes are."""
+    ctx, span = frame.ctx, e.span
+    state = snapshot(frame)
+    items: Array | None = None
+    with _iterations(frame, e, source, symbol):
+        item = evaluate(frame, e.element)
+        if _is_storable(item) and _keeps_bindings(frame, e.target, state.names):
+            first = as_array(ctx, item, span)
+            items = first if all(x.constant is not None for x in first.shape) else None
+    restore(frame, state)
+    if items is None:
+        return None
+    size = ctx.assumptions.maximum((source.hi - source.lo) * source.step, const(0))
+    node = ctx.node("items", (size, *items.shape), items.kind.dtype)
+    listed = Listed.LIST
+    if items.rank:
+        listed = Listed.ARRAYS
+    elif items.kind.weak:
+        listed = Listed.NUMBERS
+    items = ctx.whole(node, span, items.kind)
+    with _iterations(frame, e, source, symbol):
+        at = Scalar(Position((var(symbol) - source.lo) * source.step), WEAK_INT)
+        place = subscript(ctx, items, [at], span, "the list")
+        assert isinstance(place, Array)
+        assign(ctx, place, evaluate(frame, e.element), span)
+    return replace(items, listed=listed)
+
+
+@contextmanager
+def _iterations(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, symbol: Symbol
+) -> Iterator[None]:
+    """Context manager: emit a loop over the items of a comprehension, of what is emitted inside."""
+    ctx = frame.ctx
+    final = last_value(source.lo, source.hi, source.step)
+    ends = (source.lo, final) if source.step > 0 else (final, source.lo)
+    runs = ctx.assumptions.nonnegative(ends[1] - ends[0])
+    with _scope(frame), ctx.knowing(ctx.assumptions.with_bounds(symbol, *ends)):
+        with in_loop_body(frame, runs), ctx.block() as out:
+            ctx.loop_symbols.add(symbol)
+            try:
+                control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
+                _share_targets(frame, e.target)
+                yield
+            finally:
+                ctx.loop_symbols.discard(symbol)
+    ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), e.span))
+
+
+def _is_storable(item: Value) -> bool:
+    """Whether an item is a number, or an array of its own, of which a list may hold a copy."""
+    if isinstance(item, Array):
+        return item.view is None and not item.listed and not item.sealed
+    return is_number(item)
+
+
+def _keeps_bindings(frame: Frame, target: s.Expr, before: Mapping[str, Value]) -> bool:
+    """Whether no name but a comprehension's targets is bound to something else than before."""
+    targets = set(target_names(target))
+    names = frame.names.keys() | before.keys()
+    return all(
+        name in before and name in frame.names and same_binding(frame.names[name], before[name])
+        for name in names - targets
+    )
+
+
+def _expression(
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, symbol: Symbol
+) -> Value | None:
+    """Return a comprehension as one expression over its iterations, masked where it has tests.
 
     None where its element is no number, or needs other statements than checks.
     """
-    ctx, symbol = frame.ctx, frame.ctx.symbol(source.name)
+    ctx = frame.ctx
     lo, hi = (source.lo, source.hi) if source.step > 0 else (source.hi + 1, source.lo + 1)
     outer, outer_domain = dict(frame.names), ctx.domain
     tests: list[Expr] = []
@@ -166,11 +326,12 @@ def _as_array(
 
 
 def _too_many_items(e: s.Comprehension, source: iteration_space.IterationSpace) -> CdError:
-    """Return CdTypeError CD0437 for a comprehension with too many items to unroll."""
+    """Return CdTypeError CD0437 for a comprehension that is neither unrolled nor an array."""
     count = iteration_space.constant_trip_count(source)
-    count_text = "how many is known at run time only" if count is None else f"{count}"
+    items = "items whose number is known at run time only" if count is None else f"{count} items"
     return error(
         "CD0437", CdTypeError,
-        f"a comprehension is written out for each item, and here there are {count_text}", e.span,
-        helps=iteration_space.instead_of(e),
+        f"a list of {items} is an array, so each has to be a number, or a new array, all of one "
+        "shape", e.span,
+        helps=("copy what is a view: `x[k:k + 3].copy()`", *iteration_space.instead_of(e)),
     )  # fmt: skip

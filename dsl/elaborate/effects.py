@@ -51,20 +51,33 @@ def _message_template(
                 text += f"{{{len(values)}:{part[1]}}}" if part[1] else f"{{{len(values)}}}"
                 values.append(cast(value.expr, value.kind.dtype.compute))
             else:
-                tuple_text = _tuple_text(value)
+                items_text = _sequence_text(value)
                 text += _escape_braces(
-                    f"`{part[0].span.text}`" if tuple_text is None else tuple_text
+                    f"`{part[0].span.text}`" if items_text is None else items_text
                 )
     return f"({text})" if several else text, tuple(values)
 
 
-def _tuple_text(value: Value) -> str | None:
-    """Return a tuple of static integers, such as a shape, in Python's spelling; None for others."""
-    if not isinstance(value, Group):
+def _sequence_text(value: Value) -> str | None:
+    """Return a tuple or list of static items in Python's spelling, such as a shape; None for
+    others."""
+    if not isinstance(value, Group) or value.named_tuple is not None:
         return None
-    sizes = [as_affine(item) for item in value.items]
-    numbers = tuple(item.constant for item in sizes if item is not None)
-    return None if None in numbers or len(numbers) < len(sizes) else str(numbers)
+    texts = list[str]()
+    for item in value.items:
+        size = as_affine(item)
+        if isinstance(item, Static):
+            texts.append(repr(item.value))
+        elif size is not None and size.constant is not None:
+            texts.append(str(size.constant))
+        elif (text := _sequence_text(item)) is not None:
+            texts.append(text)
+        else:
+            return None
+    inside = ", ".join(texts)
+    if value.kind == "list":
+        return f"[{inside}]"
+    return f"({inside},)" if len(texts) == 1 else f"({inside})"
 
 
 def _format_value(value: object, part: tuple[s.Expr, str]) -> str:
@@ -236,7 +249,7 @@ def _print_operand(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
     match value:
         case Static(inner):
             return str(inner) if spec is None else _format_value(inner, (e, spec))
-        case Group() if (text := _tuple_text(value)) is not None:
+        case Group() if (text := _sequence_text(value)) is not None:
             return text
         case Scalar(_, kind):
             _format_value(kind.dtype.numpy.type(0).item(), (e, spec or ""))

@@ -33,7 +33,7 @@ from ...lowering.ir.walk import statements, writes
 from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.attribution import standing_in
-from ..values.builder import Context, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
+from ..values.builder import Context, NeedLists, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
 from ..values.values import (  # fmt: skip
     OF_FUNCTIONS,
     Array,
@@ -93,27 +93,27 @@ def elaborate(
     """
     needed: dict[str, Span] = {}
     assigned_paths, static_paths = frozenset[Path](), frozenset[Path]()
-    properties = orders = False
+    properties = orders = unrolls_items = False
     while True:
         try:
             with np.errstate(all="ignore"):  # constant folding never warns, like compiled code
                 inputs = Inputs(describe_input, alias, numbers, assigned_paths, properties)
                 typed_form = _elaborate(
-                    function, arguments, lookup, statics, inputs, static_paths, orders
-                )
+                    function, arguments, lookup, statics, inputs, static_paths,
+                    (orders, unrolls_items),
+                )  # fmt: skip
                 return replace(typed_form, needed=needed)
         except NeedState as state:
             assigned_paths |= state.paths
             properties |= state.properties
         except NeedOrder:
             orders = True
+        except NeedLists:
+            unrolls_items = True
         except NeedStatic as need:
             if now_static := {path for path in numbers | assigned_paths if str(path) in need.names}:
-                numbers, assigned_paths, static_paths = (
-                    numbers - now_static,
-                    assigned_paths - now_static,
-                    static_paths | now_static,
-                )
+                numbers, assigned_paths = numbers - now_static, assigned_paths - now_static
+                static_paths |= now_static
                 continue
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
@@ -154,10 +154,33 @@ def _elaborate(
     statics: frozenset[str],
     inputs: Inputs,
     fixed: frozenset[Path],
-    orders: bool,
+    flags: tuple[bool, bool],
 ) -> Typed:
+    """Return the typed form; `flags`: whether memory orders matter, and whether comprehensions of
+    few items are unrolled."""
     run_time = frozenset(map(str, inputs.numbers | inputs.given))
-    ctx = Context(function.name, active=(function,), given=run_time, orders=orders)
+    orders, unrolls_items = flags
+    ctx = Context(
+        function.name, active=(function,), given=run_time, orders=orders,
+        unrolls_items=unrolls_items,
+    )  # fmt: skip
+    try:
+        return _typed_form(function, arguments, lookup, statics, inputs, fixed, ctx)
+    except CdError:
+        if ctx.chose_arrays:  # what was refused of an array may be right of a list
+            raise NeedLists from None
+        raise
+
+
+def _typed_form(
+    function: s.Function,
+    arguments: Mapping[str, object],
+    lookup: Callable[[str], object],
+    statics: frozenset[str],
+    inputs: Inputs,
+    fixed: frozenset[Path],
+    ctx: Context,
+) -> Typed:
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
         inputs.noting("", lookup), _HOOKS,

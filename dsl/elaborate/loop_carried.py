@@ -74,7 +74,7 @@ def carried(
             _open_carried(frame, name, kind, statement.span)
         entry = dict(frame.names)
         try:
-            with ctx.block() as out, _in_loop(frame, runs and not leaves(body)):
+            with ctx.block() as out, in_loop_body(frame, runs and not leaves(body)):
                 elaborate(body)
                 _add_replaced_arrays(
                     frame, statement, body, exempt, entry, runs, rebound, (live, not_set_first)
@@ -207,7 +207,7 @@ def _add_attributes(
 
 
 @contextmanager
-def _in_loop(frame: Frame, sure: bool) -> Iterator[None]:
+def in_loop_body(frame: Frame, sure: bool) -> Iterator[None]:
     """Elaborate the body of a loop inside; `sure`: the first iteration always completes."""
     outer, jumps = frame.in_loop, frame.jumps
     frame.in_loop, frame.jumps = True, []

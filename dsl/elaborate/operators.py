@@ -20,7 +20,7 @@ from ...lowering.ir.walk import free_symbols
 from ..numpy import table
 from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
-from ..values.call_site import Site, items_of
+from ..values.call_site import Site, is_list, items_of
 from ..values.folding import PYTHON, PYTHON_UNARY, fold
 from ..values.types import (
     BOOL,
@@ -36,7 +36,7 @@ from ..values.types import (
     kind_of_number,
     negate,
 )
-from ..values.values import Array, Group, Listed, Opaque, Scalar, Static, Value
+from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .scope import Frame
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -
 def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
     """Refuse (CD0404) `+` and `*` of list arguments, which Python concatenates and repeats."""
     listed = any(isinstance(side, Array) and side.listed for side in (left, right))
-    joins = op == "+" and listed and _is_sequence(left) and _is_sequence(right)
+    joins = op == "+" and listed and is_list(left) and is_list(right)
     number = any(isinstance(side, Scalar | Static) for side in (left, right))
     if joins or op == "*" and listed and number:
         verb, name = ("joins", "add") if op == "+" else ("repeats", "multiply")
@@ -178,14 +178,6 @@ def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
             helps=("pass arrays: `np.array([1.0, 2.0])`",
                    f"for the sum or product of elements, whatever is given: `np.{name}(x, y)`"),
         )  # fmt: skip
-
-
-def _is_sequence(value: Value) -> bool:
-    """Whether a value is a list or tuple in Python: a display, a static one, or an argument, or a
-    part of one, that is represented by an array."""
-    if isinstance(value, Array):
-        return value.listed is not Listed.NO
-    return items_of(value) is not None
 
 
 def _apply_ufunc(function: np.ufunc, site: Site, *values: Value) -> Value:
@@ -375,7 +367,7 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if (marks := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], marks, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
-    if _is_sequence(left) and _is_sequence(right):
+    if is_list(left) and is_list(right):
         return _compare_sequences(frame, op, left, right, span)
     if isinstance(left, Opaque) and isinstance(right, Opaque) and op in ("==", "!="):
         if _is_no_number(left) and _is_no_number(right):

@@ -24,7 +24,7 @@ from ..values.arrays import as_array, describe
 from ..values.builder import NeedStatic, error
 from ..values.call_site import Site
 from ..values.evaluation_order import after, fixed
-from ..values.stores import assign, assign_product
+from ..values.stores import assign, assign_product, no_array
 from ..values.values import (
     Array,
     Bound,
@@ -287,6 +287,8 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
             target.span,
             helps=(f"take a copy to write on: {written}",),
         )
+    if rebinds and isinstance(base, Array) and base.listed:
+        raise no_array(target.value.span)
     if isinstance(location, Array | Masked) and not (rebinds and isinstance(base, Group)):
         return location
     raise error(

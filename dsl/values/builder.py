@@ -64,6 +64,10 @@ class NeedStatic(Exception):
         """The statement that needs it."""
 
 
+class NeedLists(Exception):
+    """Restart request: elaboration starts again with comprehensions of few items unrolled."""
+
+
 class NeedState(Exception):
     """Restart request: the function writes its inputs.
 
@@ -180,6 +184,10 @@ class Context:
     """Inlines a library function, given as source text; set by `elaborate`."""
     uses: list[Use] | None = None
     """During range inference: the uses of index variables so far (no checks are emitted)."""
+    unrolls_items: bool = False
+    """Whether comprehensions of few items are unrolled, although they could be arrays."""
+    chose_arrays: bool = False
+    """Whether one is an array that could have been unrolled."""
     of_items: bool = False
     """Whether the iteration points are items of a comprehension, with Python's number types."""
     serial: int = 0

@@ -27,7 +27,7 @@ from .fix_hints import WAYS_OUT
 from .folding import fold
 from .stores import assign
 from .types import cast, kind_of_number
-from .values import Array, Group, Masked, Scalar, Static, Value
+from .values import Array, Group, Listed, Masked, Scalar, Static, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +331,14 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
             return tuple(Static(item) for item in inner)
         case _:
             return None
+
+
+def is_list(value: Value) -> bool:
+    """Whether a value is a list or tuple in Python: a display, a static one, or an argument, or a
+    part of one, that is represented by an array."""
+    if isinstance(value, Array):
+        return value.listed is not Listed.NO
+    return items_of(value) is not None
 
 
 def static_shape(site: Site, value: Value) -> tuple[Affine, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.diagnostic import CdShapeError, CdTypeError, CdValueError, Span
+from ...base.diagnostic import CdError, CdShapeError, CdTypeError, CdValueError, Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
 from ...lowering.ir.indexing import Affine, const, var
@@ -69,16 +69,23 @@ def writable(target: Array, span: Span) -> Read:
             f"this {target.sealed}; writing it would not write the original",
             span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
         )  # fmt: skip
-    if target.listed and read is None:
-        raise error(
-            "CD0707", CdTypeError, "a list cannot be written in place", span,
-            helps=("pass an array: `np.array([1.0, 2.0])`",),
-        )  # fmt: skip
+    if target.listed:
+        raise no_array(span)
     if read is None:
         raise error(
             "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
         )
     return read
+
+
+def no_array(span: Span) -> CdError:
+    """Return CdTypeError CD0707 for a write to a list, which is an array here only."""
+    name = span.text if span.text.isidentifier() else "y"
+    what = f"`{name}` is written, and a list" if name == span.text else "a list"
+    return error(
+        "CD0707", CdTypeError, f"{what} cannot be written in place", span,
+        helps=(f"write an array: `{name} = np.array({name})` before, or pass one",),
+    )  # fmt: skip
 
 
 def assign_product(ctx: Context, target: Array, value: Value, product: Array, span: Span) -> None:

@@ -137,6 +137,8 @@ class Listed(IntEnum):
     LIST = 1
     NUMBERS = 2
     """A list of Python numbers: each of them adapts to the element types of array operands."""
+    ARRAYS = 3
+    """A list of arrays of one shape: its items are arrays along its first axis, not lists."""
 
 
 COPIED_RESHAPE = "is a copy, because this reshape cannot be a view"

@@ -85,9 +85,9 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     kind = base.kind
     if base.listed is Listed.NUMBERS and not axes and kind.dtype in WEAK_TYPES:
         kind = Kind(kind.dtype, True)
-    result = Array(
-        tuple(axes), tuple(shape), location, kind, copied, base.sealed, listed=base.listed
-    )
+    is_item = base.listed is Listed.ARRAYS and not isinstance(items[0], Section)
+    listed = Listed.NO if is_item else base.listed
+    result = Array(tuple(axes), tuple(shape), location, kind, copied, base.sealed, listed=listed)
     test = both(*tests)
     if test is None:
         return result

@@ -72,7 +72,7 @@ def nothing_known(tmp_path: Path) -> Iterator[None]:
 def two_processors(monkeypatch: pytest.MonkeyPatch, nothing_known: None) -> None:
     """The machine has two, whatever it has."""
     monkeypatch.setattr(cc_backend, "processors", lambda: 2)
-    monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
+    monkeypatch.setattr(CompiledC, "parallel_limits", lambda self: (2, 0))
 
 
 @pytest.mark.usefixtures("two_processors")
@@ -144,7 +144,7 @@ def test_where_there_is_one_processor_nothing_is_begun(
     cc: CompiledC, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cc_backend, "processors", lambda: 1)
-    monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
+    monkeypatch.setattr(CompiledC, "parallel_limits", lambda self: (2, 0))
     cc.prepare()
     assert not cc._advance and not cc.fast_path.is_compiling
     monkeypatch.setattr(cc_backend, "processors", lambda: 3)

@@ -65,3 +65,106 @@ def f(x):
     s = scope["f"](wanted)
     assert pe.cd_from_source(text, {}, backend="numpy")(found) == s
     np.testing.assert_array_equal(found, wanted)
+
+
+ITEMS = {
+    "a number": "x[i] * 2",
+    "a Python number": "i * 0.5 * n",
+    "a bool": "x[i] > 0",
+    "a call with a loop": "halves(x, i)",
+    "a new array": "x[i:i + 4] * 2",
+    "zeros": "np.zeros(3)",
+    "a list": "[x[i + j] for j in range(10)]",
+    "a reduction": "sum(x[i + j] * x[j] for j in range(20))",
+    "a view": "x[i:i + 4]",
+    "known": "i * 2",
+}
+USES = {
+    "stacked": "return np.array(a)",
+    "its sum": "return sum(a)",
+    "items": "return a[3], a[-1], len(a)",
+    "part": "return np.array(a[2:5])",
+    "a loop": "s = 0\nfor v in a:\n    s = s + v\nreturn s",
+    "counted": "s = 0\nfor k, v in enumerate(a):\n    s = s + k * v\nreturn s",
+    "pairs": "return sum(p * q for p, q in zip(a, a))",
+    "unpacked": "u, v, w = a[:3]\nreturn u, v, w",
+    "joined": "return np.array(a + a)",
+    "repeated": "return np.array(a * 2)",
+    "extended": "a += [a[0]]\nreturn np.array(a)",
+    "doubled": "a *= 2\nreturn np.array(a)",
+    "returned": "return a",
+    "a tuple": "return tuple(a)[1]",
+    "another name": "b = a\nreturn b is a, np.array(b)",
+    "a function": "def g(u):\n    return u[1], u[0]\nreturn g(a)",
+    "kept": "x[2:6] = 9.0\nreturn np.array(a)",
+}
+
+
+def halves(x, i):
+    s = 0.0
+    for k in range(3):
+        s += x[i + k] * 0.5
+    return s
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value), [shown(item) for item in value]
+    return type(value), np.asarray(value).dtype, np.asarray(value).tolist()
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("item", ITEMS)
+def test_lists_of_few_and_many_items_are_pythons(item: str, use: str) -> None:
+    """What is accepted gives what Python gives, to the types; up to 64 items all of it is."""
+    for count in (5, 12, 70):
+        text = f"def f(x, n):\n    a = [{ITEMS[item]} for i in range({count})]\n"
+        text += "".join(f"    {line}\n" for line in USES[use].split("\n"))
+        names: dict[str, Any] = {"np": np, "halves": halves}
+        exec(text, plain := dict(names))
+        expected: Any
+        try:
+            expected = plain["f"](np.arange(200.0), 3)
+        except Exception as problem:
+            expected = problem
+        compiled = pe.cd_from_source(text, names, backend="numpy")
+        try:
+            got = compiled(np.arange(200.0), 3)
+        except pe.CdError as problem:
+            assert isinstance(expected, Exception) or count > 5, problem
+            continue
+        if not isinstance(expected, Exception):
+            assert shown(got) == shown(expected), count
+
+
+def test_an_item_of_a_list_is_not_assigned_and_a_new_array_in_it_is_written() -> None:
+    text = (
+        "def f(x):\n    a = [x[i:i + 2] * 1 for i in range(12)]\n    {}\n    return np.array(a)\n"
+    )
+    with pytest.raises(pe.CdError, match="CD0451"):
+        pe.cd_from_source(text.format("a[2] = a[1]"), {"np": np})(np.ones(20))
+    f = pe.cd_from_source(text.format("a[2][0] = 5.0"), {"np": np}, backend="numpy")
+    x = np.arange(20.0)
+    expected = np.array([x[i : i + 2] for i in range(12)])
+    expected[2, 0] = 5.0
+    np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(x, np.arange(20.0))
+
+
+def test_many_items_are_one_loop() -> None:
+    f = pe.cd_from_source(
+        "lambda x: np.array([sum(x[i] * x[i + k] for i in range(64)) for k in range(64)])",
+        {"np": np},
+    )
+    assert len(f.explain(np.ones(200)).code.split("\n")) < 120
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_lists_are_pythons_or_refused(name: str, backend: str) -> None:
+    """Python compares lists item by item."""
+    text = f"lambda x: {name}([x[0], x[1]], [x[1], x[0]])"
+    with pytest.raises(pe.CdError, match="item by item"):
+        pe.cd_from_source(text, {}, backend=backend)(np.arange(3.0))
+    assert pe.cd_from_source(f"lambda x: {name}((1, 5), (2, 3))", {}, backend=backend)(1) == (
+        max if name == "max" else min
+    )((1, 5), (2, 3))

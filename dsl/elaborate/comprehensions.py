@@ -9,7 +9,7 @@ starts again and unrolls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from functools import partial
 from ...base.diagnostic import CdError, CdTypeError
 from ...lowering.ir.assignments import Assign, Check, For, Statement
 from ...lowering.ir.bounds import last_value
-from ...lowering.ir.expressions import Expr, Position, Select, walk
+from ...lowering.ir.expressions import Expr, Position, Reduce, Select, walk
 from ...lowering.ir.indexing import Range, Symbol, const, var
 from ...lowering.ir.walk import expressions_of, statements
 from ..numpy.primitives.views import subscript
@@ -114,9 +114,9 @@ def _array_if_costly(
     state = snapshot(frame)
     try:
         with ctx.block() as out, _scope(frame):
-            _unroll_item(frame, e, items[0])
+            added = _unroll_item(frame, e, items[0])
         restore(frame, state)
-        if len(items) * _cost(out) > _MAX_UNROLLED_COST:
+        if len(items) * _cost(out, added or ()) > _MAX_UNROLLED_COST:
             array = _as_array(frame, e, source)
     except CdError:
         array = None
@@ -126,15 +126,18 @@ def _array_if_costly(
     return array
 
 
-def _cost(out: list[Statement]) -> int:
-    """Return about what statements cost to compile."""
-    cost = 0
+def _cost(out: list[Statement], values: Iterable[Value]) -> int:
+    """Return about what statements and the numbers among some values cost to compile."""
+    exprs = [value.expr for value in values if isinstance(value, Scalar)]
+    cost = _STATEMENT_COST * len(exprs)
     for statement in statements(tuple(out)):
-        loops = (
-            isinstance(statement, For) or isinstance(statement, Assign) and statement.free.ranges
-        )
-        cost += _LOOP_COST if loops else _STATEMENT_COST
-        cost += sum(1 for expr in expressions_of(statement) for _ in walk(expr))
+        is_loop = isinstance(statement, For)
+        if isinstance(statement, Assign):
+            is_loop = bool(statement.free.ranges or statement.reduced.ranges)
+        cost += _LOOP_COST if is_loop else _STATEMENT_COST
+        exprs += expressions_of(statement)
+    for part in (part for expr in exprs for part in walk(expr)):
+        cost += _LOOP_COST if isinstance(part, Reduce) else 1
     return cost
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from ...lowering.ir.walk import writes
 from ..elaborate.typed import (
     Argument,
     Constant,
+    Items,
     Many,
     New,
     Part,
@@ -40,6 +41,7 @@ from ..elaborate.typed import (
     Return,
     Sliced,
     Strided,
+    Update,
     Updating,
 )
 from ..specialize.signature import cheap_key, has_arrays, is_field, is_foreign, is_like_tuple
@@ -299,14 +301,10 @@ def build_result(
         case Updating(item, updates):
             result = build_result(item, results, arguments, find)
             evaluate = partial(build_result, results=results, arguments=arguments, find=find)
-            updates_now = [
-                (find(update.owner)(arguments), update.name, evaluate(update.value))
-                for update in updates
-                if update.given is None or evaluate(update.given)
-            ]
-            for owner, name, value in updates_now:  # all values are computed before any is set
-                setattr(owner, name, value)
+            _set_attributes(updates, evaluate, lambda path: find(path)(arguments))
             return result
+        case Items(item, plain):
+            return items_of(build_result(item, results, arguments, find), plain)
         case Part(item, name):
             base = build_result(item, results, arguments, find)
             device_array = as_placed(base)
@@ -315,6 +313,25 @@ def build_result(
                 if device_array is None
                 else passed.as_device_array(device_array).part(name)
             )
+
+
+def _set_attributes(
+    updates: Iterable[Update], evaluate: Callable[[Return], Any], owner: Callable[[Path], Any]
+) -> None:
+    """Set the attributes of inputs; all values are computed before any is set."""
+    updates_now = [
+        (owner(update.owner), update.name, evaluate(update.value))
+        for update in updates
+        if update.given is None or evaluate(update.given)
+    ]
+    for target, name, value in updates_now:
+        setattr(target, name, value)
+
+
+def items_of(array: Any, plain: bool) -> list[Any]:
+    """Return the items along the first axis of an array; as Python's numbers where `plain`."""
+    items: list[Any] = array.tolist() if plain else list(array)
+    return items
 
 
 def slice_view(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:

@@ -23,7 +23,7 @@ from ...lowering.ir import dtypes
 from ..elaborate import typed as t
 from ..values.types import WEAK_INT, Kind
 from ..values.values import Path
-from .execute import slice_view
+from .execute import items_of, slice_view
 
 if TYPE_CHECKING:
     from ...backends.direct_calls import HasDirectCalls
@@ -94,6 +94,9 @@ def _assembled(steps: Steps, returns: t.Return, parts: Parts) -> Callable[[Any],
         case t.Updating(item, updates):
             inner = _assembled(steps, item, parts)
             return partial(_updated, inner, [_update(steps, element, parts) for element in updates])
+        case t.Items(item, plain):
+            inner = _assembled(steps, item, parts)
+            return lambda given: items_of(inner(given), plain)
         case t.Part(item, name):
             if isinstance(item, t.Argument) and item.view is None:
                 item = _numpys(steps, item.path)
@@ -201,7 +204,7 @@ def kinds_of_result(returns: t.Return, number: int) -> set[Kind | None]:
             return {
                 kind for returned in (item, *more) for kind in kinds_of_result(returned, number)
             }
-        case t.Part(item):
+        case t.Part(item) | t.Items(item):
             return kinds_of_result(item, number)
         case t.Argument(_, t.Sliced() as view) | t.New(_, t.Sliced() as view) if (
             t.Result(number) in view.results

@@ -31,6 +31,7 @@ from ..values.values import (  # fmt: skip
     Array,
     Group,
     Handle,
+    Listed,
     Opaque,
     Path,
     Scalar,
@@ -48,6 +49,7 @@ from .scope import (
 from .typed import (
     Argument,
     Constant,
+    Items,
     Many,
     New,
     Number,
@@ -181,11 +183,13 @@ def _array_return(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
+    if value.listed and value.base is not None and value.base.node in ctx.locals:
+        return _items_return(ctx, value, value.base.node, results, function)
     if value.listed and not _is_whole_input(inputs, value):
         ctx.require_static(value.shape[0])  # short sequences are unrolled
         raise error(
-            "CD0434", CdTypeError, "a list that is made of a list or of so many items cannot be "
-            "returned", function.span, helps=("return an array of them: `np.array([...])`",),
+            "CD0434", CdTypeError, "a list that is made of an argument cannot be returned",
+            function.span, helps=("return an array of them: `np.array([...])`",),
         )  # fmt: skip
     if value.part is not None and value.aliased is not None:
         name, numbers = value.part
@@ -213,6 +217,25 @@ def _array_return(
     if node not in results:
         results.append(node)
     return New(results.index(node), view, None)
+
+
+def _items_return(
+    ctx: Context, value: Array, node: Node, results: list[Node], function: s.Function
+) -> Return:
+    """Return the list that an array represents, by a copy of its items. CdTypeError CD0434 where it
+    is returned twice: in Python that is one list."""
+    if node in ctx.returned_lists:
+        raise error(
+            "CD0434", CdTypeError, "a list of so many items cannot be returned twice",
+            function.span, helps=("return one, and use its items twice",),
+        )  # fmt: skip
+    ctx.returned_lists.add(node)
+    plain = value.listed is Listed.NUMBERS
+    whole = replace(value, copied=True, listed=Listed.NO)
+    copied = ctx.materialize(whole, "result", function.span)
+    assert copied.view is not None, "it is stored"
+    results.append(copied.view.node)
+    return Items(New(len(results) - 1, None, None), plain)
 
 
 def _part_return(

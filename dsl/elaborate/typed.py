@@ -2,7 +2,7 @@
 
     Typed  := procedure, returns, inputs
     Return := Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
-            | Part(item, name) | Updating(item, updates)
+            | Part(item, name) | Items(item, plain) | Updating(item, updates)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
 expression); `build` hoists those. Nothing downstream depends on which notation was written.
@@ -101,6 +101,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """A list of the items along the first axis of a returned array: of Python's numbers where it is
+    `plain`, else of NumPy's scalars or of arrays."""
+
+    item: New
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """An attribute of an input that is set after the run, if `given`, where present, is true."""
 
@@ -118,7 +127,7 @@ class Updating:
     updates: tuple[Update, ...]
 
 
-Return = Constant | Argument | New | Many | Part | Updating
+Return = Constant | Argument | New | Many | Part | Items | Updating
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,8 @@ class Context:
     """During range inference: the uses of index variables so far (no checks are emitted)."""
     unrolls_items: bool = False
     """Whether comprehensions of few items are unrolled, although they could be arrays."""
+    returned_lists: set[Node] = field(default_factory=set)
+    """The arrays that are returned as lists."""
     chose_arrays: bool = False
     """Whether one is an array that could have been unrolled."""
     of_items: bool = False

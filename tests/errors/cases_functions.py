@@ -220,7 +220,8 @@ def f(y):
 
 === comp_list: np.ones(300)
 def f(y):
-    return [t * t for t in y]
+    squares = [t * t for t in y]
+    return squares, squares
 
 === print_call_value: np.ones(3)
 def f(y):

@@ -151,7 +151,7 @@ def test_comprehensions_are_written_out(body: str, backend: str) -> None:
         ("return open(x)", "CD0428"),
         ("l = [1]\nl.append(2)", "CD0438"),
         ("return [x[v:] for v in range(300)]", "CD0437"),
-        ("return [v for v in range(300)]", "CD0434"),
+        ("a = [v for v in range(300)]\nreturn a, a", "CD0434"),
         ("return [i for i in (1, 2) if x[0, i] > 0]", "CD0431"),
         ("return np.random.rand(3)", "CD0428"),
     ],

@@ -168,3 +168,19 @@ def test_extremes_of_lists_are_pythons_or_refused(name: str, backend: str) -> No
     assert pe.cd_from_source(f"lambda x: {name}((1, 5), (2, 3))", {}, backend=backend)(1) == (
         max if name == "max" else min
     )((1, 5), (2, 3))
+
+
+@pytest.mark.parametrize("count", [5, 70])
+def test_lists_are_returned_with_their_types(count: int, backend: str) -> None:
+    """Of NumPy's scalars, Python's numbers and new arrays; alone, in tuples, of run-time length."""
+    texts = (
+        "lambda x, n: [v * 2 for v in x]",
+        "lambda x, n: ([0.5 * i * n for i in range(len(x))], 3)",
+        "lambda x, n: [x[i:i + 2] * 2 for i in range(len(x) - 2)]",
+        "lambda x, n: [v > 1 for v in x][2:4]",
+    )
+    x = np.linspace(0, 2, count).astype(np.float32)
+    for text in texts:
+        f, plain = pe.cd_from_source(text, {}, backend=backend), eval(text)
+        for size in (count, count - 1, count - 2, count):
+            assert shown(f(x[:size], 3)) == shown(plain(x[:size], 3)), text

@@ -29,7 +29,6 @@ from .walk import (
     direct_reads,
     direct_writes,
     free_symbols,
-    inside,
     parallel_loops,
     statements,
     uses,
@@ -332,9 +331,19 @@ def find_unallocated(
 
 def _has_iteration(loop: assignments.For | loops.For) -> bool:
     """Whether a loop surely completes an iteration."""
-    jumps = (assignments.Break, assignments.Continue)
     size = (loop.hi - loop.lo).constant or 0
-    return size * loop.step > 0 and not any(isinstance(nested, jumps) for nested in inside(loop))
+    return size * loop.step > 0 and not _may_jump(loop.body)
+
+
+def _may_jump(body: Body) -> bool:
+    """Whether an iteration with this body may be left early; jumps of inner loops are theirs."""
+    loop_types = (assignments.For, assignments.While, loops.For, loops.While)
+    return any(
+        isinstance(statement, assignments.Break | assignments.Continue)
+        or not isinstance(statement, loop_types)
+        and any(map(_may_jump, bodies(statement)))
+        for statement in body
+    )
 
 
 def _accessed_nodes(statement: AnyStatement) -> tuple[Node, ...]:

@@ -45,7 +45,7 @@ def _heads_nest(span: Span, rest: Sequence[Stmt]) -> bool:
 
 
 def _headed(rest: Sequence[Stmt]) -> Iterator[Stmt]:
-    """Yield the statements up to the next comment behind one, without assignments of scalars."""
+    """Yield the statements up to the next comment after one, without assignments of scalars."""
     has_statement = False
     for stmt in rest:
         if isinstance(stmt, Comment):

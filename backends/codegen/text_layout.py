@@ -77,7 +77,7 @@ def _escape(character: str) -> str:
 def _best_break(text: str, limit: int) -> int | None:
     """Return where to break: the least nested space of the last half, preferably after an operator.
 
-    In a `for`, that behind a semicolon is one less; casts stay whole where anything else fits.
+    In a `for`, that after a semicolon is one less; casts stay whole where anything else fits.
     Where the last half has no space, the last one that fits, else the first beyond; None where
     there is no space at all.
     """

@@ -1,4 +1,4 @@
-"""A call written down as a recipe: what to compare, then what to run and return.
+"""A call written down as a guard program: what to compare, then what to run and return.
 
 All that the long way compares for a form is in it: the keys of the arguments and of what the
 form watches, which arrays may not overlap, which are one and the same. It is made of those keys,
@@ -73,7 +73,7 @@ def _direct_calls(specialization: Specialization) -> HasDirectCalls | None:
 
 
 def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEntry | None:
-    """Return the plan of a recipe for calls that a form fits without a look, None for none.
+    """Return the plan of a guard program for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
     """
@@ -102,7 +102,7 @@ def _fail(call: DirectCall, span: Span, status: int, *fault: int) -> NoReturn:
 
 
 def build_guards(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram | None:
-    """Return the recipe for calls like one that a form fits without a look, None for none."""
+    """Return the guard program for calls like one that a form fits without a look, or None."""
     try:
         return _recipe(match, arguments, lookup)
     except (Unfit, AttributeError, LookupError, TypeError):  # also where a path leads nowhere now
@@ -209,7 +209,7 @@ def _is_fixed(value: object) -> bool:
 
 @dataclass(slots=True)
 class _Steps:
-    """The steps of a recipe so far, by path."""
+    """The steps of a guard program so far, by path."""
 
     specialization: Specialization
     lookup: Lookup

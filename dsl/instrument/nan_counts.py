@@ -4,7 +4,7 @@
     b = sqrt(a)                      b = sqrt(a)
                                      count[0] += sum(isnan(a) | isnan(b))
 
-A statement is counted at the end of its list of statements, behind that where it can be (see
+A statement is counted at the end of its list of statements, after that where it can be (see
 `sinking`), or before something overwrites what it wrote: then counting joins the loops that are
 there anyway. What only moves numbers of arrays that
 the function makes itself, of which earlier statements were counted, is left out.
@@ -159,7 +159,7 @@ class _Work:
         return out, left, totals
 
     def stays(self, left: Left, some: tuple[Statement, ...]) -> bool:
-        """Whether what a statement left can be counted behind the next ones, in one loop with what
+        """Whether what a statement left can be counted after the next ones, in one loop with what
         they leave: they write none of it, and read it where they write."""
         changed = {node for statement in statements(some) for node in direct_writes(statement)}
         if not changed:
@@ -183,7 +183,7 @@ class _Work:
         return all(part.node != element.read.node or part == element.read for part in read)
 
     def inside(self, statement: Statement) -> tuple[Statement, list[Left]]:
-        """Return a statement with counting added to those in it, and what is counted behind it."""
+        """Return a statement with counting added to those in it, and what is counted after it."""
         match statement:
             case Block(body=inner):
                 out, left, totals = self.until_end(inner)
@@ -205,7 +205,7 @@ class _Work:
     def sunk(
         self, body: tuple[Statement, ...], sink: Callable[[list[Left]], Iterator[Left | None]]
     ) -> tuple[tuple[Statement, ...], list[Left]]:
-        """Return a list of statements with counting added, and what is counted behind it."""
+        """Return a list of statements with counting added, and what is counted after it."""
         out, left, totals = self.until_end(body)
         sunk = list(sink(left))
         stays = [element for element, there in zip(left, sunk, strict=True) if there is None]

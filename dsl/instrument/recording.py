@@ -375,7 +375,7 @@ def _limited(runs: Sequence[Run], limit: int) -> Iterator[Run]:
 def _first(run: Run, points: int) -> Run:
     """Return a run with only the first points that it recorded, all others among those dropped.
 
-    Rows behind the last of them go, and in its own row the mask says which points are left.
+    Rows after the last of them go, and in its own row the mask says which points are left.
     """
     left, end, ints = points, 0, run.ints.copy()
     for number, row in enumerate(run.table):

@@ -4,7 +4,7 @@
         y[t] = y[t - 1] / x[t]                y[t] = y[t - 1] / x[t]
         count += sum(isnan(y[t]))         count += sum[t](isnan(y[t]))
 
-Behind a loop all is counted that its iterations wrote, where none overwrites what another one
+After a loop all is counted that its iterations wrote, where none overwrites what another one
 has. Where they do, as in steps over time, the last one is counted, where NaNs stay: another
 statement, or the same one in the next iteration, reads all of it before that, and makes NaN of NaN.
 So each NaN goes on from iteration to iteration, until it is counted.
@@ -67,7 +67,7 @@ def permuted(left: Left, swap: Permute) -> Left:
 
 
 def out_of_branch(branch: Branch, taken: bool, left: Sequence[Left]) -> Iterator[Left | None]:
-    """Yield what is counted behind a branch of what the end of one side leaves, None for what
+    """Yield what is counted after a branch of what the end of one side leaves, None for what
     is not: it is tested again there whether the side was taken."""
     side = branch.then if taken else branch.orelse
     test = branch.test if taken else Apply(OPS["logical_not"], (branch.test,), dtypes.bool_)
@@ -86,7 +86,7 @@ def out_of_branch(branch: Branch, taken: bool, left: Sequence[Left]) -> Iterator
 def out_of_loop(
     loop: For, left: Sequence[Left], is_counted: Callable[[Assign], bool]
 ) -> Iterator[Left | None]:
-    """Yield what is counted behind a loop of what the end of its body leaves, None for what is
+    """Yield what is counted after a loop of what the end of its body leaves, None for what is
     not; `is_counted` tells whether what a statement leaves is."""
     bound, changed = _bound(loop.body), set(writes(loop.body))
     whole = abs(loop.step) == 1 and not _leaves(loop.body)
@@ -120,7 +120,7 @@ def _leaves(body: Sequence[Statement]) -> bool:
 
 
 def _bound(body: Sequence[Statement]) -> frozenset[Symbol]:
-    """Return the symbols that have no meaning behind a list of statements."""
+    """Return the symbols that have no meaning after a list of statements."""
     return frozenset(x for statement in statements(body) for x in binds(statement))
 
 
@@ -136,7 +136,7 @@ def _symbols(left: Left) -> set[Symbol]:
 
 
 def _is_steady(left: Left, changed: Collection[Node], bound: Collection[Symbol]) -> bool:
-    """Whether it is the same elements behind a nest, whatever that has done meanwhile."""
+    """Whether it is the same elements after a nest, whatever that has done meanwhile."""
     tests = left.tests
     names = {x for part in tests for x in _named(part)} - set(left.points.symbols)
     if any(isinstance(part, Reduce) for part in tests) or not names.isdisjoint(bound):
@@ -184,7 +184,7 @@ def _moves(at: Affine, symbol: Symbol, bound: Collection[Symbol], points: Domain
 
 def _goes_on(loop: For, left: Left, is_counted: Callable[[Assign], bool]) -> bool:
     """Whether a NaN of an iteration goes on into something that is counted before it is
-    overwritten: by what overwrites it, where nothing else does, or else by a statement behind it,
+    overwritten: by what overwrites it, where nothing else does, or else by a statement after it,
     or of the next iteration."""
     tested = {symbol for part in left.tests for symbol in _named(part)}
     if left.by is None or loop.symbol in tested | _symbols(left):

@@ -14,7 +14,7 @@
 >>> index = collect_accesses((loop,)).of(program.parameters[0].node)[0].index
 >>> in_first_iterations((loop,), (0,), index, ())
 ((), (3,))
->>> in_first_iterations((loop,), (4,), index, ()) is None  # behind the jump
+>>> in_first_iterations((loop,), (4,), index, ()) is None  # after the jump
 True
 """
 

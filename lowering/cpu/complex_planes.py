@@ -45,7 +45,7 @@ _NAMES = {"real": "re", "imag": "im"}
 
 
 def split_planes(nest: Stmt, fresh: Fresh) -> Body:
-    """Return a nest that reads parts from planes, behind the loops that copy parts into these."""
+    """Return a nest that reads parts from planes, after the loops that copy parts into these."""
     if isinstance(nest, If):
         then, orelse = (
             tuple(new for stmt in body for new in split_planes(stmt, fresh))

@@ -1,14 +1,14 @@
-"""Loop distribution with scalar expansion: accumulations in a loop behind an independent one.
+"""Loop distribution with scalar expansion: accumulations in a loop after an independent one.
 
 Changes: where nothing but accumulations is loop-carried, each iteration stores its terms in an
-element of its own (scalar or array expansion), and a loop behind it adds all terms in the order of
+element of its own (scalar or array expansion), and a loop after it adds all terms in the order of
 the iterations:
 
     for i: ...; total += f(i)    becomes    for i: ...; kept[i] = f(i)
                                             for i: total += kept[i]
 
 A loop whose terms would take too much memory is split into several. `distribute_reductions` does it
-before `vectorize_reductions`, where the terms can be combined behind the loop as well as in it:
+before `vectorize_reductions`, where the terms can be combined after the loop as well as in it:
 lanes in the loop would be a loop-carried dependence.
 
 Precondition: iterations that do much more than their accumulations, several of them for each thread
@@ -72,7 +72,7 @@ class DistributeReason(Reason):
 
 
 def distribute_accumulations(program: Program, target: Target) -> Decided:
-    """Return the program with accumulations in loops behind independent ones, and the decisions."""
+    """Return the program with accumulations in loops after independent ones, and the decisions."""
     if target.threads < 2:
         return Decided(program, ())
     return _Distribution.on(program, target)

@@ -130,7 +130,7 @@ class _Distribution(OutermostRewriter):
 
 
 def _sink_updates(body: Body, exclusive: frozenset[int]) -> Body:
-    """Return a loop body in which updates of shared scalars are moved behind the last inner loop,
+    """Return a loop body in which updates of shared scalars are moved after the last inner loop,
     where no statement on the way depends on them; the scalars in `exclusive` are private."""
     last = max((at for at, stmt in enumerate(body, 1) if isinstance(stmt, For)), default=0)
     stay, sunk = list[Stmt](), list[Stmt]()

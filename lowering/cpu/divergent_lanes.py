@@ -3,7 +3,7 @@
 Statements of an iteration outside of loops are one loop over lanes. An inner loop runs while one
 lane is active; in each of its iterations all lanes execute its body, and select what inactive lanes
 had. Scalars that are live from one run of statements to another, or from one inner iteration to the
-next, are expanded, as are elements that an inner loop reads repeatedly. Lanes behind the last
+next, are expanded, as are elements that an inner loop reads repeatedly. Lanes after the last
 iteration are inactive from the start: they read only what other lanes may read, and their results
 are not used.
 
@@ -189,7 +189,7 @@ class _Lanes:
         return (self.lane_loop(lane, self.store_values(converted, lane, None), self.count),)
 
     def run_loop(self, loop: For | While) -> Body:
-        """Return an inner loop in lockstep, behind the loops that prepare it."""
+        """Return an inner loop in lockstep, after the loops that prepare it."""
         lane = self.fresh.symbol("lane")
         near = self.invariant_arrays(loop)
         out = [self.gather(near)] if near else []
@@ -326,7 +326,7 @@ def _single_use_store(
     new: Expr, body: Sequence[Stmt], values: Sequence[Expr], node: Node
 ) -> int | None:
     """Return which statement computes a value whose only use is a store to an array, where nothing
-    behind it needs the array's old element; else None."""
+    after it needs the array's old element; else None."""
     if not isinstance(new, Read):
         return None
     position = next((n for n, s in enumerate(body) if new.node in direct_writes(s)), None)

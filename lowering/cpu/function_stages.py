@@ -302,7 +302,7 @@ def _is_call(stmt: Stmt) -> bool:
 
 
 def _is_worth_distributing(loop: For, after: Body) -> bool:
-    """Whether statements behind an inner loop are worth a loop of their own: their stores have unit
+    """Whether statements after an inner loop are worth a loop of their own: their stores have unit
     stride."""
     stores = [stmt for stmt in after if isinstance(stmt, Store | Update)]
     if any(isinstance(stmt, Update) and stmt.pair is not None for stmt in stores):
@@ -326,7 +326,7 @@ def _is_costly(expr: Expr) -> bool:
 
 
 def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[int, Body]]:
-    """Yield each statement of an iteration, behind its comments, with the number of functions in
+    """Yield each statement of an iteration, after its comments, with the number of functions in
     the longest dependence chain up to it."""
     comments: list[Stmt] = []
     written: dict[int, int] = {}
@@ -346,7 +346,7 @@ def _by_depth(loop: For, fresh: Fresh, always: bool = False) -> Iterator[tuple[i
 
 
 def _split_calls(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
-    """Return a statement of one function at most, behind stores of the other functions in it; with
+    """Return a statement of one function at most, after stores of the other functions in it; with
     `always` functions under tests, too, if they are of scalars only and safe to compute."""
     if not isinstance(stmt, Store | Update):
         return (stmt,)

@@ -4,7 +4,7 @@
     for j: t = f(j); y[j] = t                 for j: t = f(j); y[j] = t
 
 Changes: a temporary that a loop worth sharing writes before it reads it, and whose last value is
-dead behind the loop, is replaced by a private one in that loop (renaming). Schedules that split a
+dead after the loop, is replaced by a private one in that loop (renaming). Schedules that split a
 loop leave one temporary in several loops, and threads share a loop only if no other loop uses its
 temporaries.
 

@@ -100,7 +100,7 @@ class _Privatization(OutermostRewriter):
     """The privatization of the arrays of one program."""
 
     checks: dict[int, For] = field(default_factory=dict)
-    """The loops that only check for the loop just behind them, by the `id` of the latter."""
+    """The loops that only check for the loop right after them, by the `id` of the latter."""
     merged_checks: set[int] = field(default_factory=set)
     """The `id`s of checking loops that have become part of a chunked one."""
 
@@ -253,7 +253,7 @@ class _Privatization(OutermostRewriter):
 
 def _chain(loop: For) -> Iterator[For]:
     """Yield the inner loops of an almost perfect nest: before each there are only definitions of
-    scalars, behind it nothing."""
+    scalars, after it nothing."""
     while True:
         *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)] or [loop]
         if inner is loop or not isinstance(inner, For) or inner.kind != "serial":

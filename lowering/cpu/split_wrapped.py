@@ -140,7 +140,7 @@ class _WrapSplitter:
         return tuple(out)
 
     def split_inside(self, loop: For, bounds: Bounds, outer: tuple[For, ...]) -> Body:
-        """Return a loop with its inner loops split, behind the loop-invariant values that these
+        """Return a loop with its inner loops split, after the loop-invariant values that these
         need."""
         body = self.body(loop.body, bounds.inside(loop), (*outer, loop))
         variant, written = bound_symbols(body) | {loop.symbol}, frozenset(writes(body))

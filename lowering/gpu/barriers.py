@@ -51,15 +51,15 @@ def insert_barriers(
     body: tuple[Stmt, ...], private: frozenset[int], loops: bool = False
 ) -> tuple[Stmt, ...]:
     """Return a block's statements with barriers; `loops` says that they are executed repeatedly."""
-    placer = _BarrierPlacer(private)
-    result, pending = placer.place(body, _Accesses())
-    if loops and pending.conflicts_with(placer.accesses_of(body)):
+    inserter = _BarrierInserter(private)
+    result, pending = inserter.insert(body, _Accesses())
+    if loops and pending.conflicts_with(inserter.accesses_of(body)):
         result = (*result, Barrier())
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class _BarrierPlacer:
+class _BarrierInserter:
     private: frozenset[int]
 
     def accesses_of(self, body: Iterable[Stmt]) -> _Accesses:
@@ -68,7 +68,9 @@ class _BarrierPlacer:
         read = frozenset(node.id for node in reads(body)) - self.private
         return _Accesses(read, frozenset(node.id for node in writes(body)) - self.private)
 
-    def place(self, body: Iterable[Stmt], pending: _Accesses) -> tuple[tuple[Stmt, ...], _Accesses]:
+    def insert(
+        self, body: Iterable[Stmt], pending: _Accesses
+    ) -> tuple[tuple[Stmt, ...], _Accesses]:
         """Return statements with barriers, and the accesses since the last of them."""
         out: list[Stmt] = []
         for stmt in body:
@@ -89,24 +91,24 @@ class _BarrierPlacer:
                 pending = _Accesses()
             pending |= accesses
             if _is_block_wide(stmt):
-                stmt, pending = self.place_inside(stmt, pending)
+                stmt, pending = self.insert_inside(stmt, pending)
             out.append(stmt)
         return tuple(out), pending
 
-    def place_inside(self, stmt: Stmt, pending: _Accesses) -> tuple[Stmt, _Accesses]:
+    def insert_inside(self, stmt: Stmt, pending: _Accesses) -> tuple[Stmt, _Accesses]:
         """Return a loop or branch that all threads execute, with barriers in its bodies.
 
-        The exit of a `while` is behind its test. A jump has no accesses of its own: see `place`.
+        The exit of a `while` is after its test. A jump has no accesses of its own: see `insert`.
         """
         if isinstance(stmt, If | LastBlock):
-            branches = [self.place(part, pending) for part in bodies(stmt)]
+            branches = [self.insert(part, pending) for part in bodies(stmt)]
             merged = pending
             for _, end in branches:
                 merged |= end
             return with_bodies(stmt, tuple(part for part, _ in branches)), merged
         end, exits, parts = pending, pending, []
         for at, part in enumerate(bodies(stmt)):
-            inner, end = self.place(part, end)
+            inner, end = self.insert(part, end)
             if isinstance(stmt, While) and at == 0:
                 test = self.accesses_of((_without_body(stmt),))
                 if end.conflicts_with(test):

@@ -259,7 +259,7 @@ class _KernelBuilder:
     def map_nest(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
         """Return the kernels of a nest, None where it has none of its own.
 
-        Statements between and behind them are left: they may share a kernel with their neighbours.
+        Statements between and after them are left: they may share a kernel with their neighbours.
         """
         if not isinstance(stmt, For):
             return None
@@ -416,7 +416,7 @@ class _KernelBuilder:
         return (*code.body[:count], *(stmt for kernels in mapped for stmt in kernels or ()), *rest)
 
     def map_phases(self, code: DeviceCode) -> tuple[Stmt, ...]:
-        """Return kernels, and those of the nests between and behind them."""
+        """Return kernels, and those of the nests between and after them."""
         self.spaces |= code.spaces
         parts = [
             self.map_new_nest(stmt) if isinstance(stmt, For) and not _is_kernel(stmt) else (stmt,)
@@ -532,7 +532,7 @@ def _is_pending(stmt: Stmt) -> bool:
 
 
 def must_follow(run: Sequence[Stmt], kernel: Stmt) -> bool:
-    """Whether a kernel has to stay behind the statements before it.
+    """Whether a kernel has to stay after the statements before it.
 
     Where a check may fail, on either side, all that precedes it is executed, and no more.
     """

@@ -81,7 +81,7 @@ def distribute_nests(
 
 
 def _split_at_nests(body: Sequence[Stmt], facts: Facts) -> list[tuple[Stmt, ...]]:
-    """Return statements as parts: each distributable nest alone, behind its comments."""
+    """Return statements as parts: each distributable nest alone, after its comments."""
     out: list[tuple[Stmt, ...]] = []
     pending: tuple[Stmt, ...] = ()
     for lo, hi in group_ranges([is_distributable_nest(stmt, facts) for stmt in body]):

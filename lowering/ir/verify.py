@@ -362,7 +362,7 @@ def parallel_loops_do_not_nest(unit: Unit) -> Problems:
 
 
 def last_blocks_follow_blocks(unit: Unit) -> Problems:
-    """What the last block does is behind the loop over the blocks, in the same list."""
+    """What the last block does is after the loop over the blocks, in the same list."""
     for body in (unit.body, *(body for one in unit.new for body in bodies(one))):
         follows_block = False
         for statement in body:
@@ -372,7 +372,7 @@ def last_blocks_follow_blocks(unit: Unit) -> Problems:
 
 
 def products_are_awaited(unit: Unit) -> Problems:
-    """Sums of warpgroups are read only where an `AwaitProducts` is behind the last products."""
+    """Sums of warpgroups are read only where an `AwaitProducts` is after the last products."""
     pending = set[int]()
     for statement in statements(unit.body):
         match statement:

@@ -285,7 +285,7 @@ def _partition_between(between: list[Stmt], second: For) -> _Partition | None:
 
 
 def _can_move_past(stmt: Stmt, later: Stmt) -> bool:
-    """Whether a statement may move behind a later one."""
+    """Whether a statement may move after a later one."""
     first, second = summarize(stmt), summarize(later)
     if not (first.kinds | second.kinds).isdisjoint(_FIXED):
         return False

@@ -139,7 +139,7 @@ class _CheckBlocking(OutermostRewriter):
         return bounds_checks if self.is_readable(bounds_checks, ranges((*outer, loop))) else []
 
     def is_readable(self, bounds_checks: list[BoundsCheck], domain: tuple[Range, ...]) -> bool:
-        """Whether the reads are in bounds in all iterations, also in those behind one that fails.
+        """Whether the reads are in bounds in all iterations, also in those after one that fails.
 
         Where subscripts do not depend on data, only a check of positions could say that they are
         not.

@@ -1,6 +1,6 @@
 """Blocked fusion of bounds checks with the loop that needs them.
 
-Changes: a loop that only checks, and behind it one over the same iterations that writes nothing
+Changes: a loop that only checks, and after it one over the same iterations that writes nothing
 that is visible after an error (only temporaries and results), are strip-mined and fused: they
 alternate by blocks. What is looked up is loaded from memory once.
 
@@ -47,7 +47,7 @@ def fuse_checks(program: Program, target: Target) -> Program:
 
 
 def find_checked_loops(body: Body) -> Iterator[tuple[For, int]]:
-    """Yield the loops that only check, each with the position of a loop just behind it over the
+    """Yield the loops that only check, each with the position of a loop right after it over the
     same iterations."""
     last: For | None = None
     for number, stmt in enumerate(body):

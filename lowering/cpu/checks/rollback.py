@@ -1,6 +1,6 @@
 """Rollback of integer accumulations: checks in the loop they guard, which is undone on failure.
 
-Changes: a loop that only checks, and behind it one over the same iterations that only adds integers
+Changes: a loop that only checks, and after it one over the same iterations that only adds integers
 to elements, are fused. Where a check fails, the updates of the earlier iterations are undone.
 
     for i: check 0 <= k[i] and k[i] < n        for i:
@@ -95,7 +95,7 @@ class _RollbackFusion:
         )  # fmt: skip
 
     def fuse(self, check: Stmt, loop: Stmt) -> Stmt:
-        """Return the loop with its checks, each behind a test that undoes earlier iterations."""
+        """Return the loop with its checks, each after a test that undoes earlier iterations."""
         assert isinstance(check, For) and isinstance(loop, For)
         before, here = self.fresh.symbol("before"), var(loop.symbol)
         inverse = substitute(tuple(map(_invert, loop.body)), {loop.symbol: var(before)})
@@ -116,7 +116,7 @@ def _invert(stmt: Stmt) -> Stmt:
 
 
 def _failing_branch(check: Check, rollback: For) -> Stmt:
-    """Return a branch in which a check fails, behind the loop that undoes earlier iterations."""
+    """Return a branch in which a check fails, after the loop that undoes earlier iterations."""
     fails = Apply(OPS["logical_not"], (check.test,), dtypes.bool_)
     failure = replace(check, test=FALSE)
     return If(fails, (rollback, failure), (), check.span)

@@ -6,7 +6,7 @@ and van de Geijn, Anatomy of high-performance matrix multiplication, 2008):
     panel[(at - block) * terms + step * lanes + lane] = part(at + lane, step)
 
 for the lanes of `at`, the first row or column of a tile, and `block`, the first one whose panels
-are there. Lanes behind the last row or column are zeros. The operands are read once for each row
+are there. Lanes after the last row or column are zeros. The operands are read once for each row
 (or column) and step, in the order of memory.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
@@ -230,7 +230,7 @@ class Panels:
         counts: Point,
         steps: Steps | None = None,
     ) -> Body:
-        """Return the loops that fill the lanes of a tile, with zeros behind so many iterations of
+        """Return the loops that fill the lanes of a tile, with zeros after so many iterations of
         its box."""
         axis = self.sizes.axis(part.side)
         body = self.copy_lanes(

@@ -203,7 +203,7 @@ class _ArgReductions:
 
 
 def _find_unset(before: Body) -> frozenset[int]:
-    """Return the ids of the scalars that are -1 behind some statements: no position yet."""
+    """Return the ids of the scalars that are -1 after some statements: no position yet."""
     last: dict[int, bool] = {}
     for stmt in before:
         if isinstance(stmt, Store) and not stmt.access.index:

@@ -1,7 +1,7 @@
 """Early exits of `any` and `all`: a test of the result between blocks of iterations.
 
 Changes: loops that do nothing but `or` or `and` into one accumulator are strip-mined. Blocks have
-no exit, so that compilers vectorize them; behind a block all loops are left where the result is
+no exit, so that compilers vectorize them; after a block all loops are left where the result is
 final:
 
     for i: found or= test(i)
@@ -74,7 +74,7 @@ class _EarlyExits(OutermostRewriter):
         return (nest,)
 
     def in_blocks(self, loop: For, step: int, leave: Stmt) -> For:
-        """Return a loop in blocks of so many iterations, with an exit behind each."""
+        """Return a loop in blocks of so many iterations, with an exit after each."""
         block = self.fresh.symbol("block")
         end = var(block) + step
         trip_count = (loop.hi - loop.lo).constant

@@ -35,7 +35,7 @@ Body = tuple[Stmt, ...]
 WIDEST = 512
 """The bits of the widest vectors."""
 _PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
-"""Operations that are safe in lanes behind the last term."""
+"""Operations that are safe in lanes after the last term."""
 
 
 def find_counters(loop: For) -> list[Update]:
@@ -74,7 +74,7 @@ def is_small_tail(loop: For, count: int) -> bool:
 
 
 def can_pad(loop: For, updates: Iterable[Update]) -> bool:
-    """Whether lanes behind the last term can be updated, too, with neutral elements."""
+    """Whether lanes after the last term can be updated, too, with neutral elements."""
     ids, reals = {id(update) for update in updates}, (dtypes.float32, dtypes.float64)
     for stmt in loop.body:
         match stmt:

@@ -8,7 +8,7 @@ the lower one until one is left, and that is added to the target:
     lane[l] = lane[l] + lane[l + w]                        0 <= l < w, for w = L/2, ..., 2, 1
     y = y + lane[0]
 
-Terms behind the last whole step are added as vectors, whose lanes behind the last term get -0.0; a
+Terms after the last whole step are added as vectors, whose lanes after the last term get -0.0; a
 row of dynamic size takes the loops over blocks only where it has more terms than one block.
 
 Extremes of cheap terms that are computed beside other results are distributed to a loop of their
@@ -139,7 +139,7 @@ class _OpenReduction:
     before: list[Stmt] = field(default_factory=list)
     """The initialization of its lanes, before the outermost loop over its terms."""
     after: list[Stmt] = field(default_factory=list)
-    """The combination of its lanes, behind that loop."""
+    """The combination of its lanes, after that loop."""
 
     @property
     def update(self) -> Update:
@@ -157,7 +157,7 @@ _OpenReductions = tuple[_OpenReduction, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A range of a loop's iterations, and where the remainder behind whole steps begins."""
+    """A range of a loop's iterations, and where the remainder after whole steps begins."""
 
     start: Affine
     first: Affine
@@ -358,7 +358,7 @@ class _LaneBuilder:
         return tuple(out)
 
     def static_tail(self, arrays: dict[int, Node], whole: Affine, count: int) -> Iterator[Stmt]:
-        """Yield loops over the first lanes, one for each term behind whole steps: each of a power
+        """Yield loops over the first lanes, one for each term after whole steps: each of a power
         of two, as vectors are, or of a whole vector with predicated lanes."""
         loop, first = self.loop, 0
         unit = (
@@ -383,8 +383,8 @@ class _LaneBuilder:
             first += size
 
     def dynamic_tail(self, arrays: dict[int, Node], whole: Affine, count: Affine) -> Iterator[Stmt]:
-        """Yield loops over the lanes of a vector for a dynamic number of terms behind whole steps:
-        lanes behind the last term get neutral elements."""
+        """Yield loops over the lanes of a vector for a dynamic number of terms after whole steps:
+        lanes after the last term get neutral elements."""
         loop, unit = self.loop, _vector_lanes(arrays)
         rest = self.partials.fresh.scalar("rest", dtypes.int64)
         yield Store(Access(rest, ()), Position(count), loop.span)

@@ -128,7 +128,7 @@ def _split_conjunction(test: Expr) -> tuple[Expr, ...]:
 
 
 def _carry_extreme(loop: For, pivot: _Pivot, fresh: Fresh) -> Body:
-    """Return a loop that carries the best term, behind the computation of the first one."""
+    """Return a loop that carries the best term, after the computation of the first one."""
     store = pivot.branch.then[-1]
     assert isinstance(store, Store), "that is what was looked for"
     best = Access(fresh.scalar(f"{store.access.node.label}_best", pivot.term.dtype), ())

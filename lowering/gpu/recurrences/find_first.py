@@ -234,7 +234,7 @@ def slice_detection(body: Body, update: Body) -> Body | None:
 
 
 def replay_iteration(body: Body) -> Body | None:
-    """Return an iteration of a loop with exits, as straight code behind the loop."""
+    """Return an iteration of a loop with exits, as straight code after the loop."""
     for at, stmt in enumerate(body):
         if isinstance(stmt, Break):
             return body[:at]

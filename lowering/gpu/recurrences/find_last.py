@@ -8,7 +8,7 @@
 
 Precondition: elements that a loop accesses in no other way, and values that are loop-invariant, or
 recomputed in each iteration. It is the first iteration where the test reads what is kept, too, and
-does not hold any more behind the store.
+does not hold any more after the store.
 
 >>> program, _ = optimize(lowered('''
 ... b = -1

@@ -1,9 +1,9 @@
 """Left-looking recurrences made right-looking: each iteration updates all later ones.
 
-    for i in a..b: before(i); for j in a..i: adds(i, j); behind(i)
+    for i in a..b: before(i); for j in a..i: adds(i, j); after(i)
     becomes
     for i in a..b: before(i)
-    for j in a..b: behind(j); for i in j+1..b: adds(i, j)
+    for j in a..b: after(j); for i in j+1..b: adds(i, j)
 
 The updates of later iterations are independent, whereas none of the loops were. Precondition: no
 element is accessed otherwise in between; each receives the updates of the same iterations as

@@ -138,7 +138,7 @@ class _Splitter:
         self.open_body += combination
 
     def close(self) -> None:
-        """Close the open nest, which is behind the sums that it uses."""
+        """Close the open nest, which is after the sums that it uses."""
         if self.open_body:
             self.parts.append(_Nest(tuple(self.open_body)))
             self.open_body = []

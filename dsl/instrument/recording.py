@@ -394,7 +394,7 @@ def _first(run: Run, points: int) -> Run:
 
 
 def _row(run: Run, numbers: np.ndarray, number: int, column: int) -> np.ndarray:
-    """Return what a row of the table has of the floats or ints, whose place is in a column."""
+    """Return what a row of the table has of the floats or ints, whose position a column has."""
     end = run.table[number + 1, column] if number + 1 < len(run.table) else len(numbers)
     return numbers[int(run.table[number, column]) : int(end)]
 

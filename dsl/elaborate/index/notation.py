@@ -41,7 +41,7 @@ else:  # few programs need these modules
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The target of a statement: an element, or an array still to be defined (place None)."""
+    """The target of a statement: an element, or an array still to be defined (element None)."""
 
     element: Array | None
     name: str

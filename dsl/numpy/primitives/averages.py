@@ -19,6 +19,7 @@ from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
     NO,
     NONE,
+    YES,
     ZERO,
     Body,
     Site,
@@ -49,17 +50,22 @@ def number_of_elements(
 
 
 def mean(
-    site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE, *, keepdims: Value = NO
+    site: Site,
+    a: Value,
+    axis: Value = NONE,
+    dtype: Value = NONE,
+    *,
+    keepdims: Value = NO,
+    where: Value = YES,
 ) -> Value:
     """Return `np.mean`: integers are averaged in float64; float16 is accumulated in float32.
 
     CdTypeError CD0404 for a bool `dtype`.
     """
-    array, where = operand(site, a)
+    array, predicate = operand(site, a, where)
     axes = axes_of(site, axis, array.rank)
-    return mean_of(
-        site, array, axes, dtype_of(site, dtype), static_bool(site, keepdims, "keepdims"), where
-    )
+    keeps_axes = static_bool(site, keepdims, "keepdims")
+    return mean_of(site, array, axes, dtype_of(site, dtype), keeps_axes, predicate)
 
 
 def mean_of(
@@ -107,12 +113,13 @@ def variance(root: bool) -> Body:
         *,
         keepdims: Value = NO,
         correction: Value = NONE,
+        where: Value = YES,
     ) -> Value:
-        array, where = operand(site, a)
+        array, predicate = operand(site, a, where)
         axes = axes_of(site, axis, array.rank)
         freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
         keeps_axes = static_bool(site, keepdims, "keepdims")
-        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, keeps_axes, where)
+        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, keeps_axes, predicate)
         if not root:
             return result
         return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
@@ -132,8 +139,9 @@ def variance_method(root: bool) -> Body:
         ddof: Value = ZERO,
         *,
         keepdims: Value = NO,
+        where: Value = YES,
     ) -> Value:
-        return function(site, a, axis, dtype, ddof, keepdims=keepdims)
+        return function(site, a, axis, dtype, ddof, keepdims=keepdims, where=where)
 
     return body
 

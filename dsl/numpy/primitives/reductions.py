@@ -14,11 +14,13 @@ from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Re
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, multiply, substitute, var
 from ....lowering.ir.ops import OPS, PAIR_OPS, Op
 from ...values.arrays import describe, elementwise, strong
+from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (  # fmt: skip
     NO,
     NONE,
     NOT_CONSTANT,
+    YES,
     Body,
     Site,
     array_of,
@@ -31,18 +33,30 @@ from ...values.call_site import (  # fmt: skip
 )
 from ...values.fix_hints import WAYS_OUT
 from ...values.memory_order import mapped, of_operands, of_rest
-from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, cast, truth
+from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, both, cast, truth
 from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
 from .elementwise import converted, isclose
 from .ufuncs import combine_of
 
 
-def operand(site: Site, value: Value) -> tuple[Array, Expr | None]:
-    """Return the array that is reduced, and the predicate over its axes, None without a mask."""
+def operand(site: Site, value: Value, where: Value = YES) -> tuple[Array, Expr | None]:
+    """Return the array that is reduced, and the predicate over its axes, None without a mask.
+
+    `where` selects elements, too: bools that are broadcast to the shape of the array. CdTypeError
+    CD0404 for others.
+    """
+    array, predicate = array_of(site, value) if not isinstance(value, Masked) else value.array, None
+    index = tuple(var(axis) for axis in array.axes)
     if isinstance(value, Masked):
-        index = tuple(var(axis) for axis in value.array.axes)
-        return value.array, truth(value.mask.at(index))
-    return array_of(site, value), None
+        predicate = truth(value.mask.at(index))
+    if where == YES:
+        return array, predicate
+    mask = array_of(site, where)
+    if mask.kind.dtype.kind != "b":
+        text = f"`where` of a reduction is of bools, and is {describe(where)}"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("compare: `where=m != 0`",))
+    mask = broadcast_to(site.ctx, mask, array.shape, site.span)
+    return array, both(predicate, truth(mask.at(index)))
 
 
 def accumulate(
@@ -120,17 +134,22 @@ def reducer(name: str) -> Body:
         *,
         keepdims: Value = NO,
         initial: Value = NONE,
+        where: Value = YES,
     ) -> Value:
-        array, where = operand(site, a)
+        array, predicate = operand(site, a, where)
         axes = axes_of(site, axis, array.rank)
         wanted = dtype_of(site, dtype)
         if name in ("max", "min"):
             kind = Kind(array.kind.dtype)
             require_ordered(site, array, name)
+            if is_none(initial) and where != YES:
+                text = f"`{name}` of nothing has no value, and `where` may select nothing"
+                helps = (f"say what it is then: `{name}(..., initial=0)`",)
+                raise error("CD0440", CdValueError, text, site.span, helps=helps)
             if is_none(initial):
-                require_elements(site, array, axes, name, where, WAYS_OUT["CD0459"])
-            elif where is None:
-                where = Const(True, dtypes.bool_)  # starts at the limit of its type
+                require_elements(site, array, axes, name, predicate, WAYS_OUT["CD0459"])
+            elif predicate is None:
+                predicate = Const(True, dtypes.bool_)  # starts at the limit of its type
         else:
             kind = Kind(wanted or array.kind.dtype.summed)
         if wanted is not None and array.kind.dtype is not wanted:
@@ -138,7 +157,7 @@ def reducer(name: str) -> Body:
         keep_dims = static_bool(site, keepdims, "keepdims")
         operation = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
             "add", "mul") else op  # fmt: skip
-        result = accumulate(site, operation, array, axes, kind, keep_dims, where)
+        result = accumulate(site, operation, array, axes, kind, keep_dims, predicate)
         if is_none(initial):
             return result
         ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -152,8 +171,9 @@ def reducer(name: str) -> Body:
         *,
         keepdims: Value = NO,
         initial: Value = NONE,
+        where: Value = YES,
     ) -> Value:
-        return body(site, a, axis, NONE, keepdims=keepdims, initial=initial)
+        return body(site, a, axis, NONE, keepdims=keepdims, initial=initial, where=where)
 
     return extreme if name in ("max", "min") else body
 
@@ -216,12 +236,14 @@ def truth_reducer(name: str) -> Body:
     """Return the handler of `np.any` or `np.all`."""
     op = OPS["or" if name == "any" else "and"]
 
-    def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
-        array, where = operand(site, a)
+    def body(
+        site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO, where: Value = YES
+    ) -> Value:
+        array, predicate = operand(site, a, where)
         axes = axes_of(site, axis, array.rank)
         tested = mapped(site.ctx, array, truth(array.body), BOOL)
         keep_dims = static_bool(site, keepdims, "keepdims")
-        return accumulate(site, op, tested, axes, BOOL, keep_dims, where)
+        return accumulate(site, op, tested, axes, BOOL, keep_dims, predicate)
 
     return body
 

@@ -149,3 +149,34 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+SELECTED = (
+    "np.sum(x, where=m)", "x.sum(where=m, axis=0)", "x.sum(axis=1, where=r, keepdims=True)",
+    "np.prod(x, where=r)", "x.max(where=m, initial=1)", "np.min(x, axis=0, where=m, initial=3)",
+    "x.mean(where=m)", "np.mean(x, axis=1, where=r)", "np.std(x, where=m)", "x.max(where=m)",
+    "x.var(axis=0, where=m, ddof=1)", "np.any(x, where=m)", "x.all(axis=1, where=m)",
+    "np.sum(x, where=True)", "np.sum(x, where=False)", "x.sum(where=m[:, :1])",
+    "np.sum(x, axis=0, where=m, initial=2)", "np.sum(x[0], where=m)", "np.mean(x, where=False)",
+    "np.sum(x, where=[True, False, True, True, False])", "np.sum(x, where=m.astype(int))",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1", "?"])
+@pytest.mark.parametrize("text", SELECTED)
+def test_where_selects_what_is_reduced(text: str, dtype: str, backend: str) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 9, (4, 5)).astype(dtype)
+    m, r = rng.random((4, 5)) > 0.5, rng.random(5) > 0.5
+    names = {"np": np}
+    function = pe.cd_from_source(f"lambda x, m, r: {text}", names, backend=backend)
+    try:
+        expected = eval(f"lambda x, m, r: {text}", names)(x, m, r)
+    except (TypeError, ValueError):
+        with pytest.raises((TypeError, ValueError)):
+            function(x, m, r)
+        return
+    got = function(x, m, r)
+    assert type(got) is type(expected) and got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-6)

@@ -57,10 +57,10 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
         isinstance(source, iteration_space.IterationSpace)
         and iteration_space.constant_trip_count(source) is None
     ):
-        count = len(frame.ctx.locals)
+        state = snapshot(frame)
         with suppress(CdError):
             return _array_or_refuse(frame, e, source)  # one specialization for all sizes
-        del frame.ctx.locals[count:]
+        restore(frame, state)
     items = _items_to_unroll(frame, source)
     if items is None:
         assert isinstance(source, iteration_space.IterationSpace), "what is known now has few items"

@@ -132,6 +132,28 @@ def number(w: Writer) -> None:
         w.add(f"{w.fresh('s')} = {expression(w, 2, ())}")
 
 
+def comprehension(w: Writer) -> None:
+    """A list of few or many items, and what it is used for."""
+    names = [n for n in w.arrays() if w.env[n].ndim and len(w.env[n])]
+    if not names:
+        raise Refused
+    name, count, k = w.rng.choice(names), w.rng.choice((2, 9, 40, 70)), w.fresh("k")
+    at = f"{name}[{k} % {len(w.env[name])}]"
+    item = w.rng.choice(
+        (f"{at} * 2", f"{at} + {k}", f"{at}", f"-{at}", f"{k} * 3 - 1", f"{name}[:2] + {at}",
+         f"{name} * ({k} % 3)", f"[{at}, {at}]", f"max({at}, 1)", f"len({name}) - {k}")
+    )  # fmt: skip
+    over = w.rng.choice((f"range({count})", f"range({count}, 0, -1)", f"range(1, {2 * count}, 2)"))
+    items, use = w.fresh("l"), w.rng.choice(
+        ("np.array({})", "np.stack({})", "sum({})", "len({})", "{}[1]", "np.array({}[-2:])",
+         "{0}[0] + {0}[-1]", "np.array({0})[{0}[1] > 0]", "tuple({})[1]", "np.array({0} + {0})",
+         "sum(v for v in {})", "[v for v in {}][1]")
+    )  # fmt: skip
+    made = f"[{item} for {k} in {over}]"
+    w.reorders |= "sum" in use
+    w.add(f"{items} = {made}", f"{w.fresh('v')} = {use.format(items)}")
+
+
 def swap(w: Writer) -> None:
     """Exchange two local arrays."""
     locals_ = [n for n in w.arrays() if n.startswith("v")]
@@ -305,7 +327,7 @@ def effect(w: Writer) -> None:
 
 
 SIMPLE = (new_local, new_local, new_view, write, write, write, in_place, in_place, element, masked,
-          number, swap, gather)  # fmt: skip
+          number, swap, gather, comprehension)  # fmt: skip
 COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect, nests.chain, nests.chain)
 
 

@@ -9,7 +9,7 @@ starts again and unrolls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from ...lowering.ir.assignments import Assign, Check, For, Statement
 from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Position, Reduce, Select, walk
 from ...lowering.ir.indexing import Range, Symbol, const, var
+from ...lowering.ir.node import Node
 from ...lowering.ir.walk import expressions_of, statements
 from ..numpy.primitives.views import subscript
 from ..source import surface as s
@@ -221,8 +222,8 @@ def _filled(
     state = snapshot(frame)
     items: Array | None = None
     with _iterations(frame, e, source, symbol):
-        item = evaluate(frame, e.element)
-        if _is_storable(item) and _keeps_bindings(frame, e.target, state.names):
+        item, new = evaluate(frame, e.element), ctx.locals[state.locals :]
+        if _is_storable(item, new) and _keeps_bindings(frame, e.target, state.names):
             first = as_array(ctx, item, span)
             items = first if all(x.constant is not None for x in first.shape) else None
     restore(frame, state)
@@ -238,9 +239,9 @@ def _filled(
     items = ctx.whole(node, span, items.kind)
     with _iterations(frame, e, source, symbol):
         at = Scalar(Position((var(symbol) - source.lo) * source.step), WEAK_INT)
-        place = subscript(ctx, items, [at], span, "the list")
-        assert isinstance(place, Array)
-        assign(ctx, place, evaluate(frame, e.element), span)
+        element = subscript(ctx, items, [at], span, "the list")
+        assert isinstance(element, Array)
+        assign(ctx, element, evaluate(frame, e.element), span)
     return replace(items, listed=listed)
 
 
@@ -256,6 +257,7 @@ def _iterations(
     with _scope(frame), ctx.knowing(ctx.assumptions.with_bounds(symbol, *ends)):
         with in_loop_body(frame, runs), ctx.block() as out:
             ctx.loop_symbols.add(symbol)
+            ctx.said |= {symbol} if isinstance(e.target, s.Name) else set()
             try:
                 control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
                 _share_targets(frame, e.target)
@@ -265,11 +267,13 @@ def _iterations(
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), e.span))
 
 
-def _is_storable(item: Value) -> bool:
-    """Whether an item is a number, or an array of its own, of which a list may hold a copy."""
-    if isinstance(item, Array):
-        return item.view is None and not item.listed and not item.sealed
-    return is_number(item)
+def _is_storable(item: Value, new: Sequence[Node]) -> bool:
+    """Whether an item is a number, or an array of its own, of which a list may hold a copy: no view
+    but of an array that is `new` in each iteration."""
+    if not isinstance(item, Array):
+        return is_number(item)
+    is_own = item.base is None or item.base.node in new
+    return is_own and not item.listed and not item.sealed
 
 
 def _keeps_bindings(frame: Frame, target: s.Expr, before: Mapping[str, Value]) -> bool:

@@ -76,6 +76,7 @@ ITEMS = {
     "zeros": "np.zeros(3)",
     "a list": "[x[i + j] for j in range(10)]",
     "a reduction": "sum(x[i + j] * x[j] for j in range(20))",
+    "an array of a call": "filled(x, i)",
     "a view": "x[i:i + 4]",
     "known": "i * 2",
 }
@@ -107,6 +108,13 @@ def halves(x, i):
     return s
 
 
+def filled(x, i):
+    out = np.zeros(3)
+    for k in range(3):
+        out[k] = x[i + k] * k
+    return out
+
+
 def shown(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value), [shown(item) for item in value]
@@ -120,7 +128,7 @@ def test_lists_of_few_and_many_items_are_pythons(item: str, use: str) -> None:
     for count in (5, 12, 70):
         text = f"def f(x, n):\n    a = [{ITEMS[item]} for i in range({count})]\n"
         text += "".join(f"    {line}\n" for line in USES[use].split("\n"))
-        names: dict[str, Any] = {"np": np, "halves": halves}
+        names: dict[str, Any] = {"np": np, "halves": halves, "filled": filled}
         exec(text, plain := dict(names))
         expected: Any
         try:

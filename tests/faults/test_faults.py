@@ -14,6 +14,7 @@ from tests.faults.rows import Row, run
 _SAMPLE = (
     "is killed", "entries with a bit flipped", "another owner", "3 files may be opened",
     "forks while a thread compiles", "hostile: '%n%n%n%s'", "size changed in place between calls",
+    "the package is in an archive",
 )  # fmt: skip
 
 

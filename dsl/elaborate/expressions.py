@@ -29,7 +29,7 @@ from ..source import surface as s
 from ..source.fingerprint import is_immutable
 from ..values.arrays import as_array, as_scalar, describe, elementwise, operate
 from ..values.builder import error
-from ..values.call_site import Site, position_of
+from ..values.call_site import MAX_ITEMS, Site, is_long_range, position_of, too_many_items
 from ..values.constant_tables import LEAST, items_table
 from ..values.evaluation_order import after
 from ..values.short_circuit import under
@@ -150,11 +150,13 @@ def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
 def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
     """Return the items of a value that is unpacked or unrolled.
 
-    CdTypeError CD0406 where its length is not static.
+    CdTypeError CD0406 where its length is not static, or more than `MAX_ITEMS`.
     """
     match value:
         case Group(items, _):
             return list(items)
+        case Static(inner) if is_long_range(inner):
+            raise too_many_items(value, span)
         case Static(inner) if isinstance(inner, tuple | list | str | range):
             return [Static(item) for item in inner]
         case Handle():
@@ -162,6 +164,8 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
         case Array() if value.rank:
             frame.ctx.require_static(value.shape[0])
             size = value.shape[0].constant
+            if size is not None and size > MAX_ITEMS:
+                raise too_many_items(value, span)
             if size is not None:
                 return [
                     value_of(subscript(frame.ctx, value, [Static(n)], span, "the array"))

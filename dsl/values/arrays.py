@@ -120,6 +120,11 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
             return as_array(ctx, as_scalar(value, span), span)
         case Handle() if ctx.tensor_value is not None:
             return ctx.tensor_value(value, span)
+        case Static(range() as numbers) if numbers and _is_int64(numbers):
+            (axis,) = ctx.axes(1)
+            at = var(axis) * numbers.step + numbers.start
+            size = const((numbers[-1] - numbers[0]) // numbers.step + 1)
+            return Array((axis,), (size,), Position(at), Kind(dtypes.int64), copied=True)
         case Group(items, _) if items:
             table = array_table(ctx, value, span)
             if table is not None:
@@ -138,6 +143,12 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
             )  # fmt: skip
         case _:
             raise error("CD0402", CdTypeError, f"{describe(value)} is not an array", span)
+
+
+def _is_int64(numbers: range) -> bool:
+    """Whether a range that is not empty, and its length, are numbers of 64 bits."""
+    first, last = numbers[0], numbers[-1]
+    return max(abs(first), abs(last), abs(last - first)) < 2**63
 
 
 def strong(kind: Kind) -> Kind:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdIndexError, CdTypeError, CdValueError, Span, class_of
+from ...base.diagnostic import CdError, CdIndexError, CdTypeError, CdValueError, Span, class_of
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
@@ -123,12 +123,33 @@ def stored(site: Site, out: Value, result: Value) -> Value:
     return out
 
 
+MAX_ITEMS = 1 << 16
+"""The most items of a value that is unpacked."""
+MAX_FOLDED = 10**7
+"""The most numbers of a range that a function goes through when compiling: about a second."""
+
+
+def is_long_range(value: object, most: int = MAX_ITEMS) -> bool:
+    """Whether a constant is a range of more than so many numbers."""
+    return isinstance(value, range) and bool(value[most:])
+
+
+def too_many_items(value: Value, span: Span) -> CdError:
+    """Return CdTypeError CD0406 for a value with more items than are written out."""
+    what = "a range" if isinstance(value, Static) else describe(value)
+    text = f"{what} has more items than can be written out, or gone through when compiling"
+    return error("CD0406", CdTypeError, text, span, helps=("loop over it: `for v in x:`",))
+
+
 def folds(function: Callable[..., Any], handler: Handler) -> Handler:
     """Return the handler with constant folding: calls on constants run `function` itself."""
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         constants = [constant(value) for value in args]
         keyword_constants = {name: constant(value) for name, value in keywords.items()}
+        for value, item in zip(args, constants, strict=True):
+            if is_long_range(item, MAX_FOLDED):
+                raise too_many_items(value, site.span)
         if any(item is NOT_CONSTANT for item in (*constants, *keyword_constants.values())):
             return handler(site, args, keywords)
         result = called(site, function, constants, keyword_constants)

@@ -320,11 +320,16 @@ def _cc_numpy(case: Case, code: Code) -> None:
         against(case, "cc", outcome, case.outcome)
 
 
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two numbers are equal, or both NaN."""
+    return bool(one == other or (one != one and other != other))
+
+
 def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
     """Return what Python gave, its numbers in the types that the joins of all branches give."""
     pairs = zip(expected.results, outcome.results)
     results = tuple(
-        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and a == b else a
+        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and _are_same(a, b) else a
         for a, b in pairs
     )
     if len(results) != len(expected.results):

@@ -29,11 +29,13 @@ from ...values.call_site import (
     called,
     constant,
     folds,
+    is_long_range,
     is_none,
     items_of,
     needs,
     position_of,
     takes,
+    too_many_items,
 )
 from ...values.types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT, both, cast
 from ...values.values import Group, Scalar, Static, Value
@@ -181,6 +183,8 @@ def _sequence(kind: str) -> Callable[..., Value]:
             value = constant(iterable)
             if value is NOT_CONSTANT or not isinstance(value, range | str):
                 raise needs(site, f"what `{kind}` is made of", iterable)
+            if is_long_range(value):
+                raise too_many_items(iterable, site.span)
             items = tuple(Static(item) for item in value)
         return Group(items, kind)
 

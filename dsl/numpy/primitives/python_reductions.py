@@ -5,7 +5,7 @@ Over a sequence they unroll at compile time; over an array of rank 1 they are a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +136,10 @@ def python_truth(name: str) -> Body:
     """Return the handler of Python's `any` or `all` of a rank-1 array or sequence."""
 
     def body(site: Site, iterable: Value) -> Value:
+        if isinstance(iterable, Static) and isinstance(iterable.value, range):
+            numbers = iterable.value
+            has_any = bool(numbers[1:]) or any(numbers)  # two numbers are not both zero
+            return Static(0 not in numbers if name == "all" else has_any)
         items = items_of(iterable)
         if items is not None:
             ufunc = np.logical_or if name == "any" else np.logical_and
@@ -155,7 +159,7 @@ def python_len(site: Site, obj: Value) -> Value:
     items = items_of(obj)
     if items is not None:
         return Static(len(items))
-    if isinstance(obj, Static) and hasattr(obj.value, "__len__"):
+    if isinstance(obj, Static) and isinstance(obj.value, Sized):
         return Static(len(obj.value))
     if isinstance(obj, Masked):
         axes, where = tuple(range(obj.array.rank)), operand(site, obj)[1]

@@ -159,3 +159,34 @@ def test_comprehensions_are_written_out(body: str, backend: str) -> None:
 def test_what_cannot_be_called_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x", body, X, **NAMES)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("a, b = range(10**15)\nreturn x", "CD0406"),
+        ("a, b = np.arange(7, 2**62)\nreturn x", "CD0406"),
+        ("return list(range(10**15))", "CD0406"),
+        ("return max(*np.zeros(10**9))", "CD0406"),
+        ("for t in len(range)(3):\n    x[t] = 1\nreturn x", "CD0402"),
+    ],
+)
+def test_more_items_than_can_be_written_out_are_refused_at_once(body: str, code: str) -> None:
+    text = "def f(x):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    with pytest.raises(pe.CdError, match=code):
+        pe.cd_from_source(text, {"np": np}, backend="numpy")(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["np.array(range(5))", "np.asarray(range(5, 0, -2))", "x + range(3)", "np.sum(range(4))",
+     "any(range(3)), all(range(3)), any(range(1)), all(range(1, 9)), any(range(0))",
+     "np.array(range(-3, 2**62, 2**61))", "np.mean(range(7))", "x[list(range(2))]"],
+)  # fmt: skip
+def test_ranges_are_arrays_as_in_numpy(text: str, backend: str) -> None:
+    x = np.arange(3, dtype=np.float32)
+    got = pe.cd_from_source(f"lambda x: ({text})", {"np": np}, backend=backend)(x)
+    expected = eval(text, {"np": np, "x": x})
+    assert type(got) is type(expected)
+    np.testing.assert_array_equal(got, expected)
+    assert np.asarray(got).dtype == np.asarray(expected).dtype

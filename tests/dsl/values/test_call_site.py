@@ -15,7 +15,7 @@ from ..elaborate.numpy_oracle import compiled
 WRONG = (
     ("np.sum(x, axis=2)", "axis 2 is out of bounds"),
     ("np.sum(x, axis=(0, 0))", "given twice"),
-    ("np.sum(x, where=b)", "where"),
+    ("np.cumsum(x, where=b)", "where"),
     ("np.zeros(-1)", "negative"),
     ("np.zeros(2.5)", "has to be an integer"),
     ("np.zeros(3, dtype='nothing')", "not an element type"),

@@ -303,8 +303,8 @@ def build_result(
             evaluate = partial(build_result, results=results, arguments=arguments, find=find)
             _set_attributes(updates, evaluate, lambda path: find(path)(arguments))
             return result
-        case Items(item, plain):
-            return items_of(build_result(item, results, arguments, find), plain)
+        case Items(item, plain, depth):
+            return items_of(build_result(item, results, arguments, find), plain, depth)
         case Part(item, name):
             base = build_result(item, results, arguments, find)
             device_array = as_placed(base)
@@ -328,10 +328,11 @@ def _set_attributes(
         setattr(target, name, value)
 
 
-def items_of(array: Any, plain: bool) -> list[Any]:
-    """Return the items along the first axis of an array; as Python's numbers where `plain`."""
+def items_of(array: Any, plain: bool, depth: int) -> list[Any]:
+    """Return the items along the first axis of an array, as Python's numbers where `plain`: in
+    lists of lists where `depth` is more than one."""
     items: list[Any] = array.tolist() if plain else list(array)
-    return items
+    return items if plain or depth == 1 else [items_of(item, plain, depth - 1) for item in items]
 
 
 def slice_view(array: Any, view: Sliced, results: Sequence[Any] | Mapping[int, Any]) -> Any:

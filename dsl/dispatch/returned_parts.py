@@ -94,9 +94,9 @@ def _assembled(steps: Steps, returns: t.Return, parts: Parts) -> Callable[[Any],
         case t.Updating(item, updates):
             inner = _assembled(steps, item, parts)
             return partial(_updated, inner, [_update(steps, element, parts) for element in updates])
-        case t.Items(item, plain):
+        case t.Items(item, plain, depth):
             inner = _assembled(steps, item, parts)
-            return lambda given: items_of(inner(given), plain)
+            return lambda given: items_of(inner(given), plain, depth)
         case t.Part(item, name):
             if isinstance(item, t.Argument) and item.view is None:
                 item = _numpys(steps, item.path)

@@ -110,6 +110,12 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             "CD0208", CdTypeError,
             f"`{name}` is an array before the loop and {describe(value)} inside", span,
         )  # fmt: skip
+    if bool(value.listed) != bool(slot.listed):
+        kinds = ("a list", "an array") if slot.listed else ("an array", "a list")
+        raise error(
+            "CD0208", CdTypeError, f"`{name}` is {kinds[0]} before the loop and {kinds[1]} inside",
+            span, helps=(f"make it an array before the loop: `{name} = np.array({name})`",),
+        )  # fmt: skip
     if value.rank != slot.rank:
         raise error(
             "CD0209", CdShapeError, f"`{name}` changes its shape in the loop: {describe(slot)} "

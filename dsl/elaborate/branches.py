@@ -241,8 +241,10 @@ def _incompatible_sides(name: str, a: Value, b: Value, span: Span) -> Unset:
 
 def _can_share_array(frame: Frame, name: str, a: Array, b: Array) -> bool:
     """Whether one array can store either: arrays of the caller keep their element type."""
-    if a.shape != b.shape or name == RESULT or a.kind.dtype == b.kind.dtype:
-        return a.shape == b.shape
+    if a.shape != b.shape or bool(a.listed) != bool(b.listed):
+        return False
+    if name == RESULT or a.kind.dtype == b.kind.dtype:
+        return True
     return not (_caller_arrays(frame, a) or _caller_arrays(frame, b))
 
 

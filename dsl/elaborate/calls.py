@@ -156,6 +156,8 @@ def _call_value(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
             result = handler(site, (value, *args), keywords)
+            if name == "copy" and isinstance(value, Array) and value.listed is Listed.ARRAYS:
+                return value  # another list of the same arrays
             is_copy = name == "copy" and isinstance(value, Array)
             listed = value.listed if is_copy and isinstance(value, Array) else Listed.NO
             return replace(result, listed=listed) if isinstance(result, Array) else result
@@ -305,7 +307,7 @@ def _as_array(frame: Frame, value: Value, span: Span) -> Value:
     if isinstance(value, Handle):
         return frame.inputs.field(frame.ctx, value, "value", span)
     if isinstance(value, Array) and value.listed:
-        return replace(value, listed=Listed.NO)
+        return replace(value, listed=Listed.NO, copied=True)  # NumPy makes an array of it
     return value
 
 
@@ -317,6 +319,9 @@ def _with_python_numbers(
         case (Array(_, (_,)) as one, *_), (Array() as array, *rest):
             if one.listed is Listed.NUMBERS:
                 return (replace(array, kind=Kind(array.kind.dtype, True)), *rest)
+        case (Masked(array, _) as selected, *rest), _ if array.listed is Listed.NUMBERS:
+            adapting = replace(array, kind=Kind(array.kind.dtype, True))
+            return (replace(selected, array=adapting), *rest)
     return positional
 
 

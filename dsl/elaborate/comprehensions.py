@@ -9,12 +9,12 @@ starts again and unrolls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from ...base.diagnostic import CdError, CdTypeError
+from ...base.diagnostic import NOWHERE, CdError, CdTypeError
 from ...lowering.ir.assignments import Assign, Check, For, Statement
 from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Position, Reduce, Select, walk
@@ -33,7 +33,7 @@ from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number
 from .expressions import elements, evaluate, tested
 from .loop_carried import in_loop_body, restore, same_binding, snapshot
-from .scope import Frame, target_names
+from .scope import Frame, assigned_names, names_in, parts, sources, target_names
 
 _MAX_UNROLLED = 64
 """The most items of a comprehension that is unrolled; with more it is an array."""
@@ -51,6 +51,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
 
     CdTypeError CD0431 or CD0437 where it can be neither.
     """
+    _refuse_captured_targets(frame, e)
     source = iteration_space.iteration_space_of(frame, e.iterable, e.target)
     if isinstance(source, iteration_space.IterationSpace) and source.listed:
         source = list(iteration_space.static_items(frame, source))
@@ -83,6 +84,32 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)
     return _array_or_refuse(frame, e, source)
+
+
+def _refuse_captured_targets(frame: Frame, e: s.Comprehension) -> None:
+    """Refuse (CD0208) targets that a function defined outside of the comprehension reads as a name
+    of its own scope: it would see those of the comprehension."""
+    targets = set(target_names(e.target))
+    for function in _functions_outside(frame.function, e):
+        free = {name.id for name in names_in(function)}
+        if isinstance(function, s.Define):
+            inner = function.function
+            free -= {param.name for param in inner.params} | set(assigned_names(inner.body))
+        for name in sorted(free & targets):
+            raise error(
+                "CD0208", CdTypeError,
+                f"a function reads another `{name}` than this comprehension, of the same name",
+                e.span, helps=("give the variable of the comprehension a name of its own",),
+            )  # fmt: skip
+
+
+def _functions_outside(node: object, e: s.Comprehension) -> Iterator[s.Define | s.Lambda]:
+    """Yield the functions defined in a node of the syntax, but for those in a comprehension."""
+    for part in parts(node):
+        if isinstance(part, s.Define | s.Lambda):
+            yield part
+        elif part is not e and part != e:
+            yield from _functions_outside(part, e)
 
 
 @contextmanager
@@ -222,8 +249,9 @@ def _filled(
     state = snapshot(frame)
     items: Array | None = None
     with _iterations(frame, e, source, symbol):
-        item, new = evaluate(frame, e.element), ctx.locals[state.locals :]
-        if _is_storable(item, new) and _keeps_bindings(frame, e.target, state.names):
+        item, new = evaluate(frame, e.element), frozenset(ctx.locals[state.locals :])
+        listed = _list_of(frame, item, new)
+        if listed is not Listed.NO and _keeps_bindings(frame, e.target, state.names):
             first = as_array(ctx, item, span)
             items = first if all(x.constant is not None for x in first.shape) else None
     restore(frame, state)
@@ -231,12 +259,7 @@ def _filled(
         return None
     size = ctx.assumptions.maximum((source.hi - source.lo) * source.step, const(0))
     node = ctx.node("items", (size, *items.shape), items.kind.dtype)
-    listed = Listed.LIST
-    if items.rank:
-        listed = Listed.ARRAYS
-    elif items.kind.weak:
-        listed = Listed.NUMBERS
-    items = ctx.whole(node, span, items.kind)
+    items = ctx.whole(node, span)
     with _iterations(frame, e, source, symbol):
         at = Scalar(Position((var(symbol) - source.lo) * source.step), WEAK_INT)
         element = subscript(ctx, items, [at], span, "the list")
@@ -267,13 +290,28 @@ def _iterations(
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), e.span))
 
 
-def _is_storable(item: Value, new: Sequence[Node]) -> bool:
-    """Whether an item is a number, or an array of its own, of which a list may hold a copy: no view
-    but of an array that is `new` in each iteration."""
-    if not isinstance(item, Array):
-        return is_number(item)
-    is_own = item.base is None or item.base.node in new
-    return is_own and not item.listed and not item.sealed
+def _list_of(frame: Frame, item: Value, new: frozenset[Node]) -> Listed:
+    """Return how a list of such items is an array: of numbers, of lists of them, or of arrays of
+    their own; NO where it is none. What is in the list is a copy, so an array may be a view only of
+    what is `new` in each iteration, and nothing else.
+    """
+    match item:
+        case Group(items, "list") if items and item.named_tuple is None:
+            kinds = {_list_of(frame, part, new) for part in items}
+            alike = {as_scalar(part, NOWHERE).kind for part in items if is_number(part)}
+            if len(kinds) == 1 and len(alike) == 1 and all(map(is_number, items)):
+                return kinds.pop()
+            return Listed.NO
+        case Array():
+            base = item.base
+            is_own = base is None or base.node in new and sources(frame, base.node) <= new
+            if item.sealed or not is_own or item.listed is Listed.ARRAYS:
+                return Listed.NO
+            return item.listed or (Listed.ARRAYS if item.rank else Listed.LIST)
+        case _ if is_number(item):
+            return Listed.NUMBERS if as_scalar(item, NOWHERE).kind.weak else Listed.LIST
+        case _:
+            return Listed.NO
 
 
 def _keeps_bindings(frame: Frame, target: s.Expr, before: Mapping[str, Value]) -> bool:
@@ -325,7 +363,7 @@ def _expression(
         dtype = kind.dtype.compute
         expr = Select(mask_expr, cast(expr, dtype), cast(number(0, kind), dtype))
     items = ctx.materialize(array_of(expr, kind), "items", e.span)
-    items = replace(items, kind=kind, listed=Listed.NUMBERS if kind.weak else Listed.LIST)
+    items = replace(items, listed=Listed.NUMBERS if kind.weak else Listed.LIST)
     if mask_expr is None:
         return items
     mask = ctx.materialize(array_of(mask_expr, BOOL), "chosen", e.span)

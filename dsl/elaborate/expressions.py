@@ -289,7 +289,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Group(members, kind):
             return _table_item(frame, base, e, owner) or _group_item(frame, members, e, kind)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
-            sections = tuple(_subscript_items(frame, e))
+            sections = tuple(map(value_of, _subscript_items(frame, e)))
             return special(Site(frame.ctx, e.span), sections)
         case Static(inner):
             item = _table_item(frame, base, e, owner)
@@ -365,7 +365,9 @@ def _subscript_item(frame: Frame, item: s.Expr) -> Value:
                     )  # fmt: skip
                 index = as_scalar(args[0], item.span, "an index")
                 return Edge(function.id, index, args[1] if len(args) > 1 else None)
-    return value_of(evaluate(frame, item))
+    value = evaluate(frame, item)
+    is_index_array = isinstance(value, Array) and value.kind.dtype.kind != "b"
+    return value if is_index_array else value_of(value)  # one without axes takes a copy, too
 
 
 def _refuse_index_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> None:

@@ -184,7 +184,7 @@ def _array_return(
 ) -> Return:
     read = value.view
     if value.listed and value.base is not None and value.base.node in ctx.locals:
-        return _items_return(ctx, value, value.base.node, results, function)
+        return _items_return(ctx, inputs, value, value.base.node, results, function)
     if value.listed and not _is_whole_input(inputs, value):
         ctx.require_static(value.shape[0])  # short sequences are unrolled
         raise error(
@@ -220,7 +220,12 @@ def _array_return(
 
 
 def _items_return(
-    ctx: Context, value: Array, node: Node, results: list[Node], function: s.Function
+    ctx: Context,
+    inputs: Inputs,
+    value: Array,
+    node: Node,
+    results: list[Node],
+    function: s.Function,
 ) -> Return:
     """Return the list that an array represents, by a copy of its items. CdTypeError CD0434 where it
     is returned twice: in Python that is one list."""
@@ -230,12 +235,17 @@ def _items_return(
             function.span, helps=("return one, and use its items twice",),
         )  # fmt: skip
     ctx.returned_lists.add(node)
+    if value.listed is Listed.ARRAYS and value.view is not None:  # they may be returned alone, too
+        shared = _array_return(ctx, inputs, replace(value, listed=Listed.NO), results, function)
+        if isinstance(shared, New):
+            return Items(shared, False, 1)
     plain = value.listed is Listed.NUMBERS
     whole = replace(value, copied=True, listed=Listed.NO)
     copied = ctx.materialize(whole, "result", function.span)
     assert copied.view is not None, "it is stored"
     results.append(copied.view.node)
-    return Items(New(len(results) - 1, None, None), plain)
+    depth = 1 if value.listed is Listed.ARRAYS else value.rank
+    return Items(New(len(results) - 1, None, None), plain, depth)
 
 
 def _part_return(

@@ -2,7 +2,7 @@
 
     Typed  := procedure, returns, inputs
     Return := Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
-            | Part(item, name) | Items(item, plain) | Updating(item, updates)
+            | Part(item, name) | Items(item, plain, depth) | Updating(item, updates)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
 expression); `build` hoists those. Nothing downstream depends on which notation was written.
@@ -103,10 +103,11 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list of the items along the first axis of a returned array: of Python's numbers where it is
-    `plain`, else of NumPy's scalars or of arrays."""
+    `plain`, else of NumPy's scalars, of arrays, or of lists in as many levels as `depth` says."""
 
     item: New
     plain: bool
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)

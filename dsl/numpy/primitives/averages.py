@@ -32,10 +32,17 @@ from ...values.call_site import (  # fmt: skip
     static_number,
 )
 from ...values.memory_order import in_memory, mapped
-from ...values.types import BOOL, FALSE, TRUE, Kind, cast
+from ...values.types import FALSE, TRUE, Kind, cast
 from ...values.values import Array, Scalar, Static, Value
 from .elementwise import arithmetic, converted
-from .reductions import accumulate, operand, reducer, require_elements, require_ordered
+from .reductions import (
+    accumulate,
+    operand,
+    rebase_predicate,
+    reducer,
+    require_elements,
+    require_ordered,
+)
 from .ufuncs import combine_of, strong_of
 
 
@@ -182,19 +189,13 @@ def _variance(
     squares = _square(site, as_array(site.ctx, deviation, site.span))
     result_kind = squares.kind
     if where is not None:
-        where = _rebase_predicate(where, array, squares)
+        where = rebase_predicate(where, array, squares)
     total = accumulate(site, OPS["add"], squares, axes, result_kind, keepdims, where)
     number = number_of_elements(site, squares, axes, where, keepdims)
     if freedom:
         number = arithmetic(site, "-", number, Static(freedom))
         number = elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
     return _divide(site, total, number, result_kind)
-
-
-def _rebase_predicate(where: Expr, old: Array, new: Array) -> Expr:
-    """Return a predicate over the axes of `old`, rewritten over the axes of `new`."""
-    moved = Array(old.axes, old.shape, where, BOOL)
-    return moved.at(tuple(var(axis) for axis in new.axes))
 
 
 def _square(site: Site, value: Array) -> Array:

@@ -52,7 +52,7 @@ def _store_partial(site: Site, value: Value) -> Value:
 
 
 def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
-    """Return Python's `sum` of a sequence, or of a rank-1 array in its type (int64 for bools)."""
+    """Return Python's `sum` along the first axis, in the type of the items (int64 for bools)."""
     items = items_of(iterable)
     if items is not None:
         for n, item in enumerate(items, 1):
@@ -72,12 +72,13 @@ def _with_item_kind(value: Value, kind: Kind) -> Value:
 
 
 def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
-    """Return the rank-1 operand of a Python reduction and its predicate, None without a mask.
+    """Return the operand of a Python reduction and its predicate, None without a mask: of rank 1,
+    and for a sum, which adds arrays, of a higher one.
 
     CdTypeError CD0553 for another rank.
     """
     array, where = operand(site, value)
-    if array.rank != 1:
+    if array.rank != 1 and not (array.rank and name == "sum" and where is None):
         what = "one number" if array.rank == 0 else f"{describe(array)}"
         raise error(
             "CD0553", CdTypeError,

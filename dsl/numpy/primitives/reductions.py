@@ -59,6 +59,12 @@ def operand(site: Site, value: Value, where: Value = YES) -> tuple[Array, Expr |
     return array, both(predicate, truth(mask.at(index)))
 
 
+def rebase_predicate(where: Expr, old: Array, new: Array) -> Expr:
+    """Return a predicate over the axes of `old`, rewritten over the axes of `new`."""
+    moved = Array(old.axes, old.shape, where, BOOL)
+    return moved.at(tuple(var(axis) for axis in new.axes))
+
+
 def accumulate(
     site: Site,
     op: Op,
@@ -153,7 +159,10 @@ def reducer(name: str) -> Body:
         else:
             kind = Kind(wanted or array.kind.dtype.summed)
         if wanted is not None and array.kind.dtype is not wanted:
-            array = array_of(site, converted(site, array, wanted))
+            as_wanted = array_of(site, converted(site, array, wanted))
+            if predicate is not None:
+                predicate = rebase_predicate(predicate, array, as_wanted)
+            array = as_wanted
         keep_dims = static_bool(site, keepdims, "keepdims")
         operation = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
             "add", "mul") else op  # fmt: skip

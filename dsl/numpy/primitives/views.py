@@ -42,7 +42,8 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     `name` is how the array is called in messages. CdIndexError CD0502 for too many subscripts.
     """
     base = based(ctx, base, span)
-    copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
+    copied = _copies(base, items)
+    is_chosen = any(isinstance(item, Array) and not item.rank for item in items)
     normalized = [_normalize_item(ctx, item, span) for item in items]
     items = _expand_ellipsis(ctx, base, normalized, span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
@@ -82,12 +83,11 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
             case _:
                 index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
     location = element_at(ctx, base, index, span)
-    kind = base.kind
-    if base.listed is Listed.NUMBERS and not axes and kind.dtype in WEAK_TYPES:
-        kind = Kind(kind.dtype, True)
-    is_item = base.listed is Listed.ARRAYS and not isinstance(items[0], Section)
-    listed = Listed.NO if is_item else base.listed
-    result = Array(tuple(axes), tuple(shape), location, kind, copied, base.sealed, listed=listed)
+    is_number = base.listed is Listed.NUMBERS and not axes and base.kind.dtype in WEAK_TYPES
+    kind = Kind(base.kind.dtype, True) if is_number else base.kind
+    over, sizes = tuple(axes), tuple(shape)
+    listed = Listed.NO if _is_array_of_list(base, items) else base.listed
+    result = Array(over, sizes, location, kind, copied, base.sealed, listed, is_chosen)
     test = both(*tests)
     if test is None:
         return result
@@ -96,6 +96,17 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     return replace(
         result, body=Select(test, cast(location, dtype), cast(outside, dtype)), copied=True
     )
+
+
+def _copies(base: Array, items: Sequence[Value]) -> bool:
+    """Whether a subscript is a copy: a slice of a list is one, and shares only arrays in it."""
+    is_sliced = any(isinstance(item, Section) for item in items)
+    return base.copied or is_sliced and base.listed in (Listed.LIST, Listed.NUMBERS)
+
+
+def _is_array_of_list(base: Array, items: Sequence[Value]) -> bool:
+    """Whether a subscript gives an array in a list of arrays, not a list of some of them."""
+    return base.listed is Listed.ARRAYS and not isinstance(items[0], Section)
 
 
 def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:

@@ -192,3 +192,49 @@ def test_lists_are_returned_with_their_types(count: int, backend: str) -> None:
         f, plain = pe.cd_from_source(text, {}, backend=backend), eval(text)
         for size in (count, count - 1, count - 2, count):
             assert shown(f(x[:size], 3)) == shown(plain(x[:size], 3)), text
+
+
+SHARED = (
+    "q = [np.full(2, v) for v in x]\nfor b in q[1:]:\n    b += 1\nreturn q",
+    "q = [np.full(2, v) for v in x]\nfor a, b in zip(q, q[1:]):\n    b += a\nreturn q",
+    "q = [np.full(2, v) for v in x]\np = q[1:]\np[0][:] = 50\nreturn q",
+    "q = [np.full(2, v) for v in x]\np = q[::-1]\nfor r in p:\n    r += 1\nreturn p",
+    "q = [np.full(2, v) for v in x]\np = q.copy()\nfor r in p:\n    r += 1\nreturn p",
+    "q = [v * 2 for v in x]\ny = np.asarray(q)\ny[0] = 9\nreturn q[0], y",
+    "q = [v * 2 for v in x]\ny = np.ravel(q)\ny[0] = 9\nreturn q[0], y",
+    "q = [x[k:k + 1] * 2 for k in range(len(x))]\ny = np.asarray(q)\ny[0] = 9\nreturn q[0], y",
+    "q = [np.full(2, v) for v in x]\nreturn q[0], q",
+    "z = x.astype(np.float32)\nreturn z + [k * 0.5 for k in range(len(x))]",
+    "z = x.astype(np.int8)\nreturn z + [k for k in range(len(x))]",
+    "z = x.astype(np.int8)\nreturn z * np.reshape([k for k in range(len(x))], (-1, 1))",
+    "z, q = x.astype('f4'), [k * 0.5 for k in range(len(x))]\nreturn np.maximum(q, z), z - q",
+    "return [[a * b for a in x] for b in x], np.array([[a * b for a in x] for b in x])",
+    "q = [[v, v * 2] for v in x]\nreturn q[2], q[2][1], len(q[1])",
+    "return sum([x * k for k in range(len(x))]), sum([x > k for k in range(len(x))])",
+)
+REFUSED = (
+    "k = 5\ng = lambda j: j + k\nreturn [g(k) for k in range(3)]",
+    "v = 5\ndef g():\n    return v\nreturn [g() for v in range(2)]",
+    "y = np.zeros(3)\nq = [y if v > 2 else y * 2 for v in x]\ny += 1\nreturn np.array(q)",
+    "w = x * 2\nfor t in range(2):\n    w = [u + 1 for u in w]\nreturn len(w * 2)",
+    "w = [v for v in x]\nfor t in range(2):\n    w = np.array(w) * 2\nreturn w",
+    "w = [v for v in x]\nif x[0] > 4:\n    w = x\nreturn w",
+)
+
+
+@pytest.mark.parametrize("count", [5, 12, 70])
+@pytest.mark.parametrize("body", SHARED)
+def test_arrays_in_lists_are_shared_and_lists_are_copied_by_numpy(body: str, count: int) -> None:
+    text = "def f(x):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    exec(text, names := {"np": np})
+    expected = names["f"](np.arange(float(count)))  # type: ignore[operator]
+    got = pe.cd_from_source(text, {"np": np}, backend="numpy")(np.arange(float(count)))
+    assert shown(got) == shown(expected)
+
+
+@pytest.mark.parametrize("count", [5, 70])
+@pytest.mark.parametrize("body", REFUSED)
+def test_what_would_be_another_list_is_refused(body: str, count: int) -> None:
+    text = "def f(x):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    with pytest.raises(pe.CdError, match="CD0202|CD0208|CD0437"):
+        pe.cd_from_source(text, {"np": np}, backend="numpy")(np.arange(float(count)))

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...base.lazy_import import lazy_modules
-from ...lowering.ir.assignments import Block, Let
+from ...lowering.ir.assignments import Block, Let, Print, Statement
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import direct_writes, statements
 from ..numpy import table
 from ..numpy.primitives.python_reductions import extreme_of_lists
 from ..source import surface as s
@@ -83,7 +85,10 @@ def call(frame: Frame, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
+    emitted, local = len(frame.ctx.out), len(frame.ctx.locals)
     values = evaluated(frame, e.args)
+    if function in (Static(any), Static(all)) and _is_lazy(e.args):
+        _refuse_effects(frame, frame.ctx.out[emitted:], set(frame.ctx.locals[local:]), e)
     count = len(values)
     for keyword in e.keywords:
         values.append(
@@ -92,6 +97,23 @@ def call(frame: Frame, e: s.Call) -> Value:
     names = (keyword.name or "" for keyword in e.keywords)
     keywords = dict(zip(names, values[count:], strict=True))
     return _call_value(frame, function, tuple(values[:count]), keywords, e)
+
+
+def _is_lazy(args: tuple[s.Expr, ...]) -> bool:
+    return any(isinstance(arg, s.Comprehension) and arg.is_lazy for arg in args)
+
+
+def _refuse_effects(frame: Frame, out: list[Statement], new: set[Node], e: s.Call) -> None:
+    """Refuse (CD0437) `any` and `all` of a generator whose items write or print: Python stops at
+    the first item that decides, and here all are computed."""
+    for statement in statements(out):
+        if isinstance(statement, Print) or not new.issuperset(direct_writes(statement)):
+            name = e.function.span.text
+            raise error(
+                "CD0437", CdTypeError,
+                f"`{name}` stops at the first item that decides, and these write or print", e.span,
+                helps=(f"take all of them: `{name}([...])`", "or write a loop with `break`"),
+            )  # fmt: skip
 
 
 def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
@@ -319,6 +341,8 @@ def _with_python_numbers(
         case (Array(_, (_,)) as one, *_), (Array() as array, *rest):
             if one.listed is Listed.NUMBERS:
                 return (replace(array, kind=Kind(array.kind.dtype, True)), *rest)
+        case (Array() as arrays, *_), (_, *rest) if arrays.listed is Listed.ARRAYS:
+            return (arrays, *rest)
         case (Masked(array, _) as selected, *rest), _ if array.listed is Listed.NUMBERS:
             adapting = replace(array, kind=Kind(array.kind.dtype, True))
             return (replace(selected, array=adapting), *rest)

@@ -259,6 +259,7 @@ def _filled(
         return None
     size = ctx.assumptions.maximum((source.hi - source.lo) * source.step, const(0))
     node = ctx.node("items", (size, *items.shape), items.kind.dtype)
+    ctx.item_nodes.add(node)
     items = ctx.whole(node, span)
     with _iterations(frame, e, source, symbol):
         at = Scalar(Position((var(symbol) - source.lo) * source.step), WEAK_INT)
@@ -364,6 +365,8 @@ def _expression(
         expr = Select(mask_expr, cast(expr, dtype), cast(number(0, kind), dtype))
     items = ctx.materialize(array_of(expr, kind), "items", e.span)
     items = replace(items, listed=Listed.NUMBERS if kind.weak else Listed.LIST)
+    assert items.base is not None, "it is stored"
+    ctx.item_nodes.add(items.base.node)
     if mask_expr is None:
         return items
     mask = ctx.materialize(array_of(mask_expr, BOOL), "chosen", e.span)

@@ -183,12 +183,12 @@ def _array_return(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
-    if value.listed and value.base is not None and value.base.node in ctx.locals:
+    if value.listed and value.base is not None and value.base.node in ctx.item_nodes:
         return _items_return(ctx, inputs, value, value.base.node, results, function)
     if value.listed and not _is_whole_input(inputs, value):
         ctx.require_static(value.shape[0])  # short sequences are unrolled
         raise error(
-            "CD0434", CdTypeError, "a list that is made of an argument cannot be returned",
+            "CD0434", CdTypeError, "a list that is made of another one cannot be returned",
             function.span, helps=("return an array of them: `np.array([...])`",),
         )  # fmt: skip
     if value.part is not None and value.aliased is not None:

@@ -449,7 +449,7 @@ def _comprehension(
         item: s.Expr = s.Starred(_comprehension(p, node, element, loops[1:]), span)
     else:
         item = _expression(p, element)
-    return s.Comprehension(item, target, iterable, tests, span)
+    return s.Comprehension(item, target, iterable, tests, span, isinstance(node, ast.GeneratorExp))
 
 
 # -- f-strings ----------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ class Comprehension:
     iterable: Expr
     tests: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
+    is_lazy: bool = False
+    """Whether it is a generator: what takes its items may stop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,8 @@ class Context:
     """During range inference: the uses of index variables so far (no checks are emitted)."""
     unrolls_items: bool = False
     """Whether comprehensions of few items are unrolled, although they could be arrays."""
+    item_nodes: set[Node] = field(default_factory=set)
+    """The arrays that comprehensions are, whose items have one type."""
     returned_lists: set[Node] = field(default_factory=set)
     """The arrays that are returned as lists."""
     chose_arrays: bool = False

@@ -21,7 +21,7 @@ from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
 from ...values.call_site import ZERO, Body, Site, array_of, is_list, items_of
 from ...values.types import WEAK_INT, Kind
-from ...values.values import Array, Masked, Scalar, Static, Value
+from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, extremum
 from .reductions import (
     accumulate,
@@ -73,12 +73,13 @@ def _with_item_kind(value: Value, kind: Kind) -> Value:
 
 def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
     """Return the operand of a Python reduction and its predicate, None without a mask: of rank 1,
-    and for a sum, which adds arrays, of a higher one.
+    or a list of arrays, which a sum adds.
 
     CdTypeError CD0553 for another rank.
     """
     array, where = operand(site, value)
-    if array.rank != 1 and not (array.rank and name == "sum" and where is None):
+    adds_arrays = name == "sum" and array.listed is Listed.ARRAYS
+    if array.rank != 1 and not adds_arrays:
         what = "one number" if array.rank == 0 else f"{describe(array)}"
         raise error(
             "CD0553", CdTypeError,

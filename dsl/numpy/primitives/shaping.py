@@ -213,9 +213,19 @@ def expand_dims(site: Site, a: Value, axis: Value) -> Value:
 
 
 def squeeze(site: Site, a: Value, axis: Value = NONE) -> Value:
-    """Return the array without its axes of size 1, or without those given."""
+    """Return the array without its axes of size 1, or without those given.
+
+    Without them, CdShapeError CD0301 in a run in which an axis of run-time size has size 1.
+    """
     array = _with_base(site, a)
     if is_none(axis):
+        for size in array.shape:
+            if size.constant is None and not site.ctx.assumptions.differ(size, const(1)):
+                site.ctx.require_static(size)
+                helps = ("say which axes go: `np.squeeze(x, axis=0)`",)
+                text = "`squeeze` meets an axis that has size 1 in this run only"
+                fault = Fault("CD0301", "CdShapeError", text, helps)
+                site.ctx.check(compare("ne", size, const(1)), fault, (), site.span, Domain())
         dropped = tuple(n for n, size in enumerate(array.shape) if size.constant == 1)
         if not dropped:
             return array

@@ -76,7 +76,7 @@ EXPRESSIONS = {
     "[a, *b]": s.Sequence((n("a"), s.Starred(n("b"), NOWHERE)), "list", NOWHERE),
     "[e for k in z if a if b]": s.Comprehension(n("e"), n("k"), n("z"), (n("a"), n("b")), NOWHERE),
     "f(e for k in z)": s.Call(
-        n("f"), (s.Comprehension(n("e"), n("k"), n("z"), (), NOWHERE),), (), NOWHERE
+        n("f"), (s.Comprehension(n("e"), n("k"), n("z"), (), NOWHERE, True),), (), NOWHERE
     ),
     "lambda a, b=1: a": s.Lambda(
         (s.Param("a", "any", None, None, NOWHERE), s.Param("b", "any", lit(1), None, NOWHERE)),

@@ -138,3 +138,12 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+def test_an_axis_of_run_time_size_is_not_squeezed_in_silence() -> None:
+    f = pe.cd_from_source("lambda x, n: np.squeeze(x[:n])", {"np": np}, backend="numpy")
+    for size in (3, 4, 5, 0, 2, 1, 6, 1):
+        assert f(np.ones((7, 2)), size).shape == np.squeeze(np.ones((7, 2))[:size]).shape
+    g = pe.cd_from_source("lambda x: np.squeeze(x[4:5] * 2)", {"np": np}, backend="numpy")
+    for size in (2, 7, 5, 4, 9, 8, 3):
+        assert g(np.ones(size)).shape == np.squeeze(np.ones(size)[4:5]).shape

@@ -308,4 +308,4 @@ def neutral_of(op: Op, kind: str, bits: int) -> float | int | bool:
         return lo if op.name == "max" else hi
     if op.name == "bitand":
         return True if kind == "b" else 2**bits - 1 if kind == "u" else -1
-    return op.neutral
+    return bool(op.neutral) if kind == "b" else op.neutral

@@ -11,8 +11,9 @@ import numpy as np
 from ....base.diagnostic import CdTypeError
 from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Apply, Const
+from ....lowering.ir.expressions import Apply, Const, Domain
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
@@ -157,9 +158,25 @@ def python_cast(name: str, kind: Kind, instead: str) -> Body:
         if scalar.kind.dtype.kind == "c":
             raise error("CD0404", CdTypeError, f"`{name}` of a complex number", site.span,
                         helps=("take `.real`",))  # fmt: skip
+        require_int64(site, scalar, kind)
         return Scalar(cast(scalar.expr, kind.dtype), kind)
 
     return body
+
+
+def require_int64(site: Site, number: Scalar, kind: Kind) -> None:
+    """Require, by a run-time check, that a uint64 that becomes Python's int has 64 bits and a sign.
+
+    CdOverflowError CD0464 where it has not: Python's ints are int64 here.
+    """
+    if kind != WEAK_INT or number.kind.dtype is not dtypes.uint64:
+        return
+    limit = Const(2**63 - 1, dtypes.uint64)
+    test = Apply(OPS["le"], (cast(number.expr, dtypes.uint64), limit), dtypes.bool_)
+    text = "{0} does not fit in an int, which has 64 bits here"
+    helps = ("leave it a uint64: `np.uint64(x)`",)
+    fault = Fault("CD0464", "CdOverflowError", text, helps)
+    site.ctx.check(test, fault, (number.expr,), site.span, Domain(site.ctx.domain))
 
 
 def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:

@@ -59,6 +59,7 @@ from ...values.types import (
 )
 from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from .averages import stored_once
+from .casts import require_int64
 from .elementwise import arithmetic, converted, where
 from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
@@ -595,4 +596,5 @@ def item(site: Site, a: Value, *args: Value) -> Value:
         array = elements(site, array)
     element = as_scalar(subscript(site.ctx, array, list(index), site.span, "the array"), site.span)
     weak = _PYTHON_KINDS[element.kind.dtype.kind]
+    require_int64(site, element, weak)
     return Scalar(cast(element.expr, weak.dtype), weak)

@@ -54,3 +54,11 @@ def test_whole_numbers_are_rounded_once_to_float16() -> None:
     with np.errstate(over="ignore"):
         wanted = x.astype(np.float64).astype(np.float16)
     np.testing.assert_array_equal(function.on("cc")(x), wanted)
+
+
+@pytest.mark.parametrize("text", ["int(x[0])", "x[0].item()", "x.item(0)", "x.max().item()"])
+def test_pythons_int_of_a_large_uint64_is_refused(text: str, backend: str) -> None:
+    f = pe.cd_from_source(f"lambda x: {text}", {"np": np}, backend=backend)
+    assert f(np.array([2**63 - 1, 3], np.uint64)) == 2**63 - 1
+    with pytest.raises(OverflowError, match="does not fit in an int"):
+        f(np.array([2**63, 3], np.uint64))

@@ -20,7 +20,7 @@ from ..source.function_source import read_source, scope_of, scope_of_namespace, 
 from ..source.parse import parse
 from ..values.arrays import describe
 from ..values.builder import error
-from ..values.call_site import Site, Word, is_list
+from ..values.call_site import LIBRARY, Site, Word, is_list
 from ..values.evaluation_order import after
 from ..values.fix_hints import before_the_points
 from ..values.types import Kind
@@ -46,7 +46,7 @@ from .expressions import evaluate, evaluated
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
 from .operators import as_python, now
-from .scope import LIBRARY, RESULT, Frame, function_locals
+from .scope import RESULT, Frame, function_locals
 from .statements import run
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from ..values.call_site import LIBRARY
 from ..values.values import Array, Handle, Opaque, Value
-from .scope import EXIT, LIBRARY, RESULT, Frame
+from .scope import EXIT, RESULT, Frame
 
 _CALL = re.compile(r"(?:\w+\.)*(\w+)\(.*\)", re.DOTALL)
 _WORD = re.compile(r"\w+")

@@ -13,6 +13,7 @@ from ...lowering.ir.faults import fault_kind
 from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
+from ..values.call_site import LIBRARY
 from ..values.fix_hints import WAYS_OUT, before_the_points
 from ..values.types import FALSE, cast
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
@@ -22,7 +23,7 @@ from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
 from .memory_requests import is_request, request
 from .operators import as_affine
-from .scope import LIBRARY, Frame
+from .scope import Frame
 from .truth import settle_test, test_of
 
 

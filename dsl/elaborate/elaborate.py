@@ -34,6 +34,7 @@ from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.attribution import standing_in
 from ..values.builder import Context, NeedLists, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
+from ..values.call_site import LIBRARY
 from ..values.values import (  # fmt: skip
     OF_FUNCTIONS,
     Array,
@@ -49,7 +50,6 @@ from .debug_names import called, returned
 from .merging import check_merges
 from .returns import describe_return, require_assigned_paths
 from .scope import (
-    LIBRARY,
     Frame,
     Hooks,
     assigned_names,

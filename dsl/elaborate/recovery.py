@@ -14,9 +14,10 @@ from ..numpy.table import WORDS
 from ..source import surface as s
 from ..source.function_source import MISSING
 from ..values.builder import NeedKind, NeedOrder, NeedStatic
+from ..values.call_site import LIBRARY
 from ..values.values import Group, Unset
 from .names import Consequence, is_letter, unknown
-from .scope import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
+from .scope import Frame, assigned_names, names_in, parts, rebound_names
 
 _NARROWING = s.Return | s.Assert | s.Raise | s.Break | s.Continue
 """Statements after whose failure the facts are unknown."""

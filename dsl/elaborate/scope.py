@@ -29,8 +29,6 @@ RESULT = "return"
 """Key of a function's result among its bindings; no Python name equals it."""
 EXIT = "left-at"
 """Key of the number of the `return` that left a loop, 0 where none did."""
-LIBRARY = "<library>"
-"""Name of the source from which library functions are parsed."""
 
 
 SelectPosition = tuple[int, ...]

@@ -33,11 +33,11 @@ from ...lowering.placement import UNUSED, Placement, StorageDecision
 from ...lowering.placement import place_nodes as place
 from ..elaborate.captures.inputs import NumberSpec, ObjectSpec, Spec
 from ..elaborate.captures.instances import is_library
-from ..elaborate.scope import LIBRARY
 from ..source.function_source import MISSING
 from ..specialize.recompile_reasons import path_text, spec_text
 from ..specialize.variants import Arguments, Specialization
 from ..tracing.bisect import target_of
+from ..values.call_site import LIBRARY
 from ..values.values import Path as ValuePath
 from .page import render_page
 from .parts import ArrayRow, ExplanationParts, Remark, join_lines, sort_remarks, source_order

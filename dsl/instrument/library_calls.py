@@ -30,7 +30,7 @@ from ...lowering.ir.expressions import Const, Domain, Index, Read
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, direct_effects, statements
-from ..elaborate.scope import LIBRARY
+from ..values.call_site import LIBRARY
 
 SymbolFactory = Callable[[str], Symbol]
 """A function that returns a new symbol with a name."""

@@ -41,6 +41,8 @@ class Site:
 Handler = Callable[[Site, tuple[Value, ...], dict[str, Value]], Value]
 Body = Callable[..., Value]
 
+LIBRARY = "<library>"
+"""Name of the source from which library functions are parsed."""
 NONE = Static(None)
 NO = Static(False)
 YES = Static(True)

@@ -170,7 +170,8 @@ def elementwise(
     arrays = [as_array(ctx, value, span) for value in values]
     try:
         require_fits(ctx, combine, arrays, span)
-        if all(not isinstance(value, Array | Group | Handle) for value in values):
+        has_axes = any(array.rank for array in arrays)
+        if not has_axes and not any(isinstance(v, Array | Group | Handle) for v in values):
             expr, kind = combine(*((array.body, array.kind) for array in arrays))
             return Scalar(expr, kind)
         shape = broadcast_shape(ctx, [array.shape for array in arrays], span)

@@ -116,7 +116,7 @@ def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
     CdValueError CD0452 for an array of them.
     """
     number = constant(initial)
-    if number is not NOT_CONSTANT and not isinstance(number, tuple | list):
+    if number is not NOT_CONSTANT and not isinstance(number, tuple | list | str):
         return Static(kind.dtype.numpy.type(number))
     array = array_of(site, initial)
     if array.rank:

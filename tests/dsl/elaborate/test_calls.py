@@ -181,7 +181,8 @@ def test_more_items_than_can_be_written_out_are_refused_at_once(body: str, code:
     "text",
     ["np.array(range(5))", "np.asarray(range(5, 0, -2))", "x + range(3)", "np.sum(range(4))",
      "any(range(3)), all(range(3)), any(range(1)), all(range(1, 9)), any(range(0))",
-     "np.array(range(-3, 2**62, 2**61))", "np.mean(range(7))", "x[list(range(2))]"],
+     "np.array(range(-3, 2**62, 2**61))", "range(3) * x[1]", "np.sin(range(3))",
+     "np.mean(range(7))", "x[list(range(2))]"],
 )  # fmt: skip
 def test_ranges_are_arrays_as_in_numpy(text: str, backend: str) -> None:
     x = np.arange(3, dtype=np.float32)

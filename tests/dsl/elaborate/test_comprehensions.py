@@ -227,8 +227,9 @@ REFUSED = (
 @pytest.mark.parametrize("body", SHARED)
 def test_arrays_in_lists_are_shared_and_lists_are_copied_by_numpy(body: str, count: int) -> None:
     text = "def f(x):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
-    exec(text, names := {"np": np})
-    expected = names["f"](np.arange(float(count)))  # type: ignore[operator]
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    expected = names["f"](np.arange(float(count)))
     got = pe.cd_from_source(text, {"np": np}, backend="numpy")(np.arange(float(count)))
     assert shown(got) == shown(expected)
 

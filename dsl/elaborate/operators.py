@@ -36,7 +36,7 @@ from ..values.types import (
     kind_of_number,
     negate,
 )
-from ..values.values import Array, Group, Opaque, Scalar, Static, Value
+from ..values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
 from .scope import Frame
 
 if TYPE_CHECKING:
@@ -77,12 +77,14 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         if not (isinstance(right, Static) or as_python(right)):
             raise error("CD0402", CdTypeError, text, span, helps=(suggestion,))
     if isinstance(left, Static) and isinstance(right, Static):
-        return now(PYTHON[op], (left.value, right.value), span)
+        folded = now(PYTHON[op], (left.value, right.value), span)
+        if not isinstance(folded.value, np.ndarray):  # a sequence and a number of NumPy's
+            return folded
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         if (flag_members := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], flag_members, span)
     _refuse_lists(op, left, right, span)
-    if isinstance(left, Group) or isinstance(right, Group):
+    if any(isinstance(side, Group) or _is_range(side) for side in (left, right)):
         grouped = _combine_sequences(frame, op, left, right, span)
         if grouped is not None:
             return grouped
@@ -288,19 +290,37 @@ def _combine_sequences(
     """Return `+` and `*` of sequences with Python's meaning; None where NumPy's applies."""
     a, b = items_of(left), items_of(right)
     if op == "+" and a is not None and b is not None:
-        if (kind := _sequence_kind(left)) == _sequence_kind(right):
+        is_range = _is_range(left) or _is_range(right)
+        if not is_range and (kind := _sequence_kind(left)) == _sequence_kind(right):
             return Group((*a, *b), kind)
         raise error(
             "CD0404", CdTypeError,
             f"`+` is not defined for {describe(left)} and {describe(right)}", span,
             helps=("make both tuples, or both lists: `(*a, *b)`",),
         )  # fmt: skip
-    match op, left, right:
-        case ("*", Group(a, kind), Static(int() as n)) | ("*", Static(int() as n), Group(a, kind)):
-            return Group(_repeat_items(a, n, span), kind)
-        case ("*", Group(), Scalar(_, Kind(_, True)) as times) | (
-            "*", Scalar(_, Kind(_, True)) as times, Group()
-        ):  # fmt: skip
+    if op == "*" and isinstance(left, Group):
+        return _repeated(frame, left, right, span)
+    if op == "*" and isinstance(right, Group):
+        return _repeated(frame, right, left, span)
+    if any(map(_is_python_number, (left, right))):
+        raise error(
+            "CD0404", CdTypeError,
+            f"`{op}` is not defined for {describe(left)} and {describe(right)}", span,
+            helps=("make an array of the items first: `np.array([1, 2]) * x`",),
+        )  # fmt: skip
+    return None
+
+
+def _repeated(frame: Frame, sequence: Group, times: Value, span: Span) -> Value | None:
+    """Return a sequence times a number, Python's or NumPy's: its items repeated; None for the
+    product with an array, which is elementwise.
+
+    CdTypeError CD0404 for what is no whole number, CD0410 for one that only run time knows.
+    """
+    match times:
+        case Static(int() | np.integer() as n):
+            return Group(_repeat_items(sequence.items, int(n), span), sequence.kind)
+        case Scalar(_, kind) if kind.weak or kind.dtype.kind in "iu":
             at = as_affine(times)
             if at is not None:
                 frame.ctx.require_static(at)
@@ -309,11 +329,11 @@ def _combine_sequences(
                 f"known when compiling, not {describe(times)}", span,
                 helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
-        case _ if any(map(_is_python_number, (left, right))):
+        case Scalar() | Static() if not _is_range(times):
             raise error(
                 "CD0404", CdTypeError,
-                f"`{op}` is not defined for {describe(left)} and {describe(right)}", span,
-                helps=("make an array of the items first: `np.array([1, 2]) * x`",),
+                f"`*` repeats {describe(sequence)}, and is given {describe(times)}", span,
+                helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
         case _:
             return None
@@ -323,6 +343,23 @@ def _sequence_kind(value: Value) -> str:
     """Return `tuple` or `list`: the type of a display or a static sequence."""
     static = value.value if isinstance(value, Static) else None
     return value.kind if isinstance(value, Group) else "list" if type(static) is list else "tuple"
+
+
+def is_numpy(value: Value) -> bool:
+    """Whether a value is an array or a number of NumPy's, which make an array of a list beside."""
+    match value:
+        case Array():
+            return not is_list(value)
+        case Scalar(_, kind):
+            return not kind.weak
+        case Static(inner):
+            return isinstance(inner, np.generic)
+        case _:
+            return isinstance(value, Handle)
+
+
+def _is_range(value: Value) -> bool:
+    return isinstance(value, Static) and isinstance(value.value, range)
 
 
 def _is_python_number(value: Value) -> bool:
@@ -358,7 +395,9 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         op = "==" if op == "is" else "!="
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
-        return now(PYTHON[op], (first.value, second.value), span)
+        folded = now(PYTHON[op], (first.value, second.value), span)
+        if not isinstance(folded.value, np.ndarray):  # a sequence and a number of NumPy's
+            return folded
     if op in ("==", "!=") and (member_pair := identity.members(left, right)) is not None:
         return now(PYTHON[op], member_pair, span)
     if op in ("in", "not in"):
@@ -383,9 +422,9 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span
     )  # fmt: skip
     if a is not None and b is not None and isinstance(result, Scalar):
-        folded = truth.folded_test(frame, result.expr)
-        if folded is not None and not frame.letters:
-            return Static(folded)
+        outcome = truth.folded_test(frame, result.expr)
+        if outcome is not None and not frame.letters:
+            return Static(outcome)
     return result
 
 

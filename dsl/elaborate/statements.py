@@ -47,7 +47,7 @@ from .expressions import attribute, default_values, elements, evaluate, subscrip
 from .index.free_variables import guard_letters, uses_letters
 from .index.notation import index_statement, scalar_statement
 from .loop_carried import closed_over, same_binding
-from .operators import BINARY, binary
+from .operators import BINARY, binary, is_numpy
 from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
 
@@ -424,7 +424,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     if not isinstance(location, Array | Masked):
         if isinstance(location, Group) and location.kind == "list":
             _refuse_shared(frame, target.span.text, location, statement)
-            if statement.op == "+":  # any iterable, like `extend`
+            if statement.op == "+" and not is_numpy(value):  # any iterable, like `extend`
                 value = Group(tuple(elements(frame, value, span)), "list")
         value = binary(frame, statement.op, old, value, span)
         if isinstance(target, s.Attribute):

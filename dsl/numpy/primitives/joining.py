@@ -38,6 +38,7 @@ from ...values.call_site import (
     dtype_of,
     extent_of,
     index_in,
+    is_list,
     is_none,
     items_of,
     multiplied,
@@ -582,6 +583,9 @@ def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -
 
 
 def copyto(site: Site, dst: Value, src: Value) -> Value:
-    """Assign to an array in place; returns None."""
+    """Assign to an array in place; returns None. CdTypeError CD0441 for what is no array."""
+    if is_list(dst) or isinstance(dst, Scalar | Static):
+        text = f"`copyto` writes an array, and is given {describe(dst)}"
+        raise error("CD0441", CdTypeError, text, site.span)
     assign(site.ctx, array_of(site, dst), src, site.span)
     return NONE

@@ -42,6 +42,8 @@ EXPRESSIONS = (
     "n > 2 and x[n, 0] > 0", "n < 3 or x[n, 0] > 0", "s if n > 1 else x[n, 1]", "n in (1, 2, 3)",
     "n not in (1, 2)", "(1, 2) == (1, 2)", "(n, 1) == (2, 1)", "(1, 2) + (n,)", "[0] * 3",
     "None is None", "n is not None", "'a' == 'b'", "1 if x[0, 0] else 2", "n << 3", "n & 6 | 1 ^ n",
+    "[0, 1] < np.argmax(0)", "(1, 2) * np.int64(2)", "np.uint8(2) * [1, 2]", "range(3) + x[0, 0]",
+    "(1, 2) + np.int64(3)", "range(3) * np.float32(2)", "np.array(2) * (1, 2)",
     "-7 // n", "-7 % n", "n ** 3", "2 ** n", "True + n", "x > 0 & True", "(n > 1) + (s > 0)",
 )  # fmt: skip
 
@@ -92,6 +94,27 @@ def test_errors_of_constants_are_errors_at_the_place() -> None:
 def test_what_has_no_one_meaning_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x, n", f"return {body}", X, 2)
+
+
+@pytest.mark.parametrize("value", ["x", "x[0, 0]", "np.float32(2)", "(3, 4)", "range(3)"])
+def test_a_list_takes_items_in_and_becomes_an_array_beside_one(value: str) -> None:
+    body = f"q = [1, n]\nq += {value}\nreturn q"
+    assert_same(run("numpy", "x, n", body, X, 2), plain("x, n", body, X, 2))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    {
+        "q = [1, n]\nnp.copyto(q, x[0])\nreturn q": "CD0441",
+        "return (1, 2) * x[0, 0]": "CD0404", "return np.float64(2) * [1, 2]": "CD0404",
+        "return [1, 2] * np.True_": "CD0404", "return range(3) * n": "CD0404",
+        "return (1, 2) * x.astype(int).sum()": "CD0410", "return n + range(3)": "CD0404",
+        "return 1 if [0, 0] < np.argmax(0) else 2": "CD0408",
+    }.items(),
+)  # fmt: skip
+def test_sequences_refuse_what_python_refuses_or_only_the_run_knows(body: str, code: str) -> None:
+    with pytest.raises(CdTypeError, match=code):
+        run("numpy", "x, n", body, X, 2)
 
 
 @pytest.mark.parametrize("body", ["return a + b", "return a * 2", "return 2 * a"])

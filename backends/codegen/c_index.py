@@ -108,7 +108,9 @@ def _sum(index: Affine, is_wide: bool, scope: IndexScope) -> CText:
         return CText(out, ADD)
     atom, k = index.terms[0]
     level = UNARY if is_wide and _is_narrow_atom(atom, scope) else _precedence(atom)
-    return CText(out, UNARY if k == -1 else MUL if k != 1 else level)
+    if k == 1:
+        return CText(out, level)
+    return CText(out, min(level, UNARY) if k == -1 else MUL)  # `-i*j` is `(-i)*j`
 
 
 def _signed(number: int, dialect: Dialect) -> tuple[str, str]:

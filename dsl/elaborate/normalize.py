@@ -269,7 +269,7 @@ def _emit_temporary(
     """Emit `t[used symbols] = reduction` and return the read of `t`."""
     where = _evaluation_predicate(at, reduce, domain, conditions)
     ranges = _needed_ranges(reduce, where, domain)
-    where = both(where, *_nonempty_tests(at, reduce, domain, ranges))
+    where = both(*_nonempty_tests(at, (reduce, where), domain, ranges), where)
     inner_domain = Domain((*ranges, *reduce.domain.ranges), where)
     reduced = _hoist_predicate(at, reduce.domain, inner_domain)
     value = _hoist(at, reduce.value, inner_domain, (reduce.domain.where,))
@@ -367,12 +367,17 @@ def _is_in_bounds(index: Index, size: Affine, assumptions: Assumptions) -> bool:
 
 
 def _nonempty_tests(
-    at: _InsertionPoint, reduce: Reduce, domain: Domain, used: tuple[Range, ...]
+    at: _InsertionPoint,
+    evaluated: tuple[Reduce, Expr | None],
+    domain: Domain,
+    used: tuple[Range, ...],
 ) -> Iterator[Expr]:
     """Yield predicates that the dropped ranges are nonempty: where one is empty, the reads of the
-    reduction may be out of bounds."""
+    reduction, or of the predicate under which it is evaluated, may be out of bounds."""
+    reduce, where = evaluated
     inside = at.assumptions.with_ranges((*used, *reduce.domain.ranges))
-    reads = (e for e in walk(reduce) if isinstance(e, Read))
+    parts = (*walk(reduce), *(() if where is None else walk(where)))
+    reads = (part for part in parts if isinstance(part, Read))
     pairs = (pair for read in reads for pair in zip(read.index, read.node.shape, strict=True))
     if all(_is_in_bounds(i, size, inside) for i, size in pairs):
         return

@@ -1,8 +1,11 @@
 """Expressions and indices as C text: right, and as a person would write them."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from pycparser.c_generator import CGenerator
+from pycparser.c_parser import CParser
 
 from plusequals.backends.codegen.c_expression import Scope
 from plusequals.backends.codegen.dialect import C
@@ -166,3 +169,61 @@ def test_sixteen_bit_floats_are_computed_as_float() -> None:
     brain = node(8, "d", (), dtypes.bfloat16)
     assert SCOPE.expression(Cast(read(brain), dtypes.float64)).text == "(double)f32_from_bf16(d)"
     assert at(i) == (var(i),)
+
+
+F, G = (node(k, name, (), dtypes.float64) for k, name in ((10, "f"), (11, "g")))
+V, W = (node(k, name, (), dtypes.int64) for k, name in ((12, "v"), (13, "w")))
+NESTED = Scope(
+    C, {x.id: x.label for x in (F, G, V, W, P, Q)}, frozenset(x.id for x in (F, G, V, W, P, Q)),
+    {i: "i", j: "j", n: "n"},
+)  # fmt: skip
+NAMES = {dtypes.float64: (read(F), read(G)), dtypes.int64: (read(V), read(W))} | {
+    dtypes.bool_: (p, q)
+}
+POSITIONS = [
+    position(term * factor + rest)
+    for term in (var(i), multiply(var(i), var(j)), floordiv(var(i), const(2)))
+    for factor in (1, -1, 3, -3)
+    for rest in (const(0), const(2), var(n), -multiply(var(n), var(j)))
+]
+
+
+def _forms(*operands: Expr) -> list[Expr]:
+    """Return every operation on these operands, of their type, whose text depends on nothing else
+    than the precedence of their texts."""
+    first, second = operands
+    match first.dtype:
+        case dtypes.bool_:
+            made = [Select(first, second, FALSE), Select(first, TRUE, second)]
+            return [*made, apply("logical_not", first), apply("eq", first, second)]
+        case dtypes.int64:
+            operators = "add", "sub", "mul", "bitand", "bitor", "bitxor", "lt", "eq"
+            casts = [Cast(first, dtypes.float64), Cast(first, dtypes.int8), apply("neg", first)]
+        case _:
+            operators, casts = ("add", "sub", "mul", "div", "lt", "eq"), [apply("neg", first)]
+    return [*casts, *(apply(name, first, second) for name in operators), Select(p, first, second)]
+
+
+def _parsed(text: str) -> str:
+    """Return C text with every pair of brackets."""
+    typedefs = "typedef long int64_t; typedef signed char int8_t; typedef _Bool bool;\n"
+    tree = CParser().parse(f"{typedefs}double r = {text};")
+    return CGenerator(reduce_parentheses=False).visit(tree.ext[-1])
+
+
+def test_brackets_never_change_what_an_operand_is() -> None:
+    compared = 0
+    for dtype, names in NAMES.items():
+        inner = [form for pair in NAMES.values() for form in _forms(*pair) if form.dtype is dtype]
+        for nested in [*inner, *(POSITIONS if dtype is dtypes.int64 else ())]:
+            nested_text = f"({NESTED.expression(nested).text})"
+            for at_first in (True, False):
+                pair = (nested, names[1]) if at_first else (names[1], nested)
+                plain = names if at_first else names[::-1]
+                for form, model in zip(_forms(*pair), _forms(*plain), strict=True):
+                    name = NESTED.expression(names[0]).text
+                    text, model_text = (NESTED.expression(e).text for e in (form, model))
+                    put = re.sub(rf"\b{name}\b", lambda _, t=nested_text: t, model_text)
+                    assert _parsed(text) == _parsed(put), (text, put)
+                    compared += 1
+    assert compared > 1000

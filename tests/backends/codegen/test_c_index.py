@@ -8,6 +8,7 @@ import pytest
 
 from plusequals.backends.codegen.c_expression import Scope
 from plusequals.backends.codegen.c_index import affine, number
+from plusequals.backends.codegen.c_text import ADD, MUL, UNARY
 from plusequals.backends.codegen.dialect import C, Dialect
 from plusequals.backends.codegen.quirks.counter_overflow import LEAST, MAX_EXTENT, MOST
 from plusequals.backends.cuda.dialect import CUDA
@@ -116,3 +117,29 @@ def test_a_number_that_is_read_is_known_by_its_type() -> None:
     assert here.held(wide, Position(n * 4)).text == "mul_i64(n, 4)"
     assert number(var(at) * 4 + 1, here).text == "at*4 + 1"
     assert number(var(wide) + 1, here).text == "add_i64(wide, 1)"
+
+
+ATOMS = (n, i, multiply(n, m), multiply(i, i), multiply(n + 1, -m), floordiv(n, const(2)))
+SUMS = [
+    atom * factor + rest
+    for atom in ATOMS
+    for factor in (1, -1, 2, -3)
+    for rest in (const(0), const(2), const(-1), m, -m, multiply(m, m), -multiply(i, m))
+]
+
+
+@pytest.mark.parametrize(
+    ("context", "least"),
+    [("3.5 / {}", UNARY), ("-{}", UNARY), ("1000 // {}", UNARY), ("9 - {}", MUL), ("{} < 1", ADD)],
+)
+def test_the_text_is_one_operand_in_every_context(context: str, least: int) -> None:
+    functions = {"floordiv_i64": lambda a, b: a // b}
+    for index, factor in itertools.product(SUMS, (const(1), m, const(-2))):
+        text = affine(index, scope(C), factor).within(least)
+        for at in ({N: -5, M: 2, I: 1}, {N: 3, M: 7, I: 4}):
+            value = evaluate(index, at) * evaluate(factor, at)
+            if value:
+                found = eval(
+                    context.format(text), {**functions, "n": at[N], "m": at[M], "i": at[I]}
+                )
+                assert found == eval(context.format("k"), {"k": value}), text

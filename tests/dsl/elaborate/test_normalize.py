@@ -172,6 +172,8 @@ def test_a_sum_that_is_the_same_along_an_axis_is_computed_once(
         ("j < i and i < n", "x[i - 1, k]"),
         ("j < n and i < j", "x[i + 1, k]"),
         ("j < n", "x[i32(x[i + 2, 0]), k]"),
+        ("i < j and x[i + 1, 0] != 9", "x[i, k]"),
+        ("j < i - 1 and x[i - 2, 3] != 9 and i > n", "x[i, k]"),
     ],
 )
 @pytest.mark.parametrize("more", ["", " + x[0, 0]"])

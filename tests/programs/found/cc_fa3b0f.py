@@ -7,9 +7,7 @@ PROGRAM = Program(
     v1[i] = b[i, 1] / -(i * i)
     return (v1,)
 """,
-    (
-        ArgSpec("b", "float64", shape=(2, 2), seed=2),
-    ),
+    (ArgSpec("b", "float64", shape=(2, 2), seed=2),),
     reorders=False,
     rounds=True,
 )

@@ -182,6 +182,9 @@ class Context:
             buffer = self.find(field)
             if buffer is None:
                 buffer = self.adopt(field, written=field not in self.device.shared)
+            if recorder := RUNTIME.planned():
+                recorder.copy(field, field.host, buffer, self)
+                return
             queue_copy(self.stream, field.host, buffer)
             field.keep_newest()
 
@@ -193,6 +196,9 @@ class Context:
         field = field_of(field)
         with hold_scheduling(self.stream):
             buffer = self.array(field)
+            if recorder := RUNTIME.planned():
+                recorder.copy(field, buffer, field.host, self)
+                return
             self.refresh(field, buffer)
             queue_copy(self.stream, buffer, field.host)
             field.host_tick = field.host.tick
@@ -208,6 +214,8 @@ class Context:
             return buffer
 
         held_field: Field = field
+        if recorder := RUNTIME.planned():
+            recorder.touch(held_field.label)
         return read_snapshot(choose)
 
     def copy_from(self, source: Context, field: Any) -> None:
@@ -222,6 +230,9 @@ class Context:
             )
         with hold_scheduling(source.stream, self.stream):
             source_buffer, buffer = source.array(field), self.array(field)
+            if recorder := RUNTIME.planned():
+                recorder.copy(field, source_buffer, buffer, source)
+                return
             source.refresh(field, source_buffer)
             queue_copy(self.stream, source_buffer, buffer)
             field.keep_newest()
@@ -240,6 +251,9 @@ class Context:
             raise CdValueError(Diagnostic("CD0846", f"a merge is no {mode!r}", helps=helps))
         expect_merge(consumer, field)
         consumer.context.require_live()
+        if recorder := RUNTIME.planned():
+            recorder.merge(consumer, field, self, once=mode == "streaming")
+            return
         with hold_scheduling(self.stream, consumer.context.stream):
             self.fill(consumer, field, mode == "streaming")
 

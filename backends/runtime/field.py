@@ -107,6 +107,7 @@ class Field(NoInPlaceOperators):
 
         Raises the error of the routine that was to compute it.
         """
+        self._touch()
         return read_snapshot(self.newest)
 
     def record_write(self, buffer: Buffer) -> None:
@@ -142,11 +143,17 @@ class Field(NoInPlaceOperators):
             self.record_write(self.host)
             self.host_tick = self.clock
 
+    def _touch(self) -> None:
+        """Say that the host reads or writes it now, where a plan takes what this thread does."""
+        if recorder := RUNTIME.planned():
+            recorder.touch(self.label)
+
     def ready(self, writing: bool) -> Array | None:
         """Return the host's array where it has the newest version and is not in use, else None.
 
         It never waits, and reports no failures.
         """
+        self._touch()
         host, scheduling = self.host, RUNTIME.scheduling
         scheduling.acquire()  # not `with`, which would invalidate the fast paths: a read only
         try:
@@ -196,6 +203,7 @@ class Field(NoInPlaceOperators):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.require_writable()
+        self._touch()
         value, index = (
             convert_for_store(value, self.dtype, self.label),
             read_tensors_in_index(index),

@@ -107,6 +107,8 @@ class Worker:
         """The work on the device, ahead of all tasks; see `async_dispatch`."""
         self.thread: threading.Thread | None = None
         self.closed = False
+        self.listeners: list[Callable[[], None]] = []
+        """What is called, without locks, whenever steps of the thread have ended."""
         self._create_locks()
 
     def _create_locks(self) -> None:
@@ -253,6 +255,8 @@ class Worker:
             if self._waiting:
                 self._task_ended.notify_all()
         del dropped  # while no lock is held, see above
+        for listener in tuple(self.listeners):
+            listener()
 
     def _drop(self, failure: Failure) -> Sequence[_Task]:
         """Drop and return the tasks queued before the failure was reported: they depend on it."""

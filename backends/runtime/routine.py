@@ -8,7 +8,8 @@ The step waits for the dependences of its arrays and records its reads and write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+import threading
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +111,8 @@ class Routine:
         self.compiled = compiled
         self.context = context
         self.name = compiled.name
-        self._source = merge_from
+        self.source = merge_from
+        """The context whose version each call merges, None where the caller says so."""
         self._bindings = Bindings(self.name, compiled.names)
         for slot in compiled.slots:
             if isinstance(slot, Argument) and slot.default is not None:
@@ -121,7 +123,8 @@ class Routine:
         compiled.require_writable(context)  # all checks precede the allocation of arrays
         compiled.require_retained_inputs(context)  # also of functions linked before it in a batch
         self._version_checks = compiled.again(context)
-        self._arrays: dict[int, Array] = {}
+        self.buffers: dict[int, Buffer] = {}
+        """The arrays of its parameters, by position, but for those of merge buffers."""
         loads, reads, merged = [], [], []
         writes: list[tuple[Field, Buffer]] = []
         read_only: list[tuple[Field, Buffer]] = []
@@ -132,7 +135,7 @@ class Routine:
                     merged.append(held_field)
                 case Resident(held_field, False):
                     buffer = context.adopt(held_field, parameter.written)
-                    self._arrays[at] = buffer.array
+                    self.buffers[at] = buffer
                     if at in needed:
                         loads.append((held_field, buffer))
                     if at in needed or not parameter.written:
@@ -143,12 +146,13 @@ class Routine:
         """The fields whose values before a call are read."""
         self.outputs: tuple[Field, ...] = tuple(held_field for held_field, _ in writes)
         """The fields that it writes."""
+        self.arrays: dict[int, Array] = {at: held.array for at, held in self.buffers.items()}
         self.reads = tuple(reads)
         self.written = tuple(buffer for _, buffer in writes)
-        self._loads = tuple(pair for pair in loads if pair[1] is not pair[0].host)
-        self._writes = tuple(writes)
-        is_static = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
-        self._static_run = self._bind(self._arrays) if is_static else None
+        self.loads = tuple(pair for pair in loads if pair[1] is not pair[0].host)
+        self.writes = tuple(writes)
+        is_static = len(self.arrays) == len(compiled.slots) and not compiled.procedure.results
+        self.static_run = self.bind(self.arrays) if is_static else None
         self._unwritten_inputs = self._find_unwritten_inputs()
         self._versions = self._version_record(read_only) if compiled.computed else None
         self._fast_call = self._make_fast_call()
@@ -162,9 +166,13 @@ class Routine:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Queue the routine; return None, or the results of the function, for which it waits.
 
+        While a plan is recorded it is a step of the plan, and is not queued.
+
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
+        if RUNTIME.planning and (recorder := RUNTIME.planning.get(threading.get_ident())):
+            return recorder.call(self, args, kwargs)
         fast_call = self._fast_call
         if fast_call is not None and not args and not kwargs and not _is_logged() and fast_call():
             return None
@@ -173,10 +181,10 @@ class Routine:
     def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Queue the routine without the fast path."""
         stream = self.context.stream
-        if self._static_run is not None and not args and not kwargs:
-            self._require_order()
+        if self.static_run is not None and not args and not kwargs:
+            self.require_order()
             recorded = RUNTIME.recording(_is_logged()) is not None
-            run = self._call(self._arrays) if recorded else self._static_run
+            run = self.recorded(self.arrays) if recorded else self.static_run
             stream.worker.wait_for_slot()
             stream.flush(self._schedule(run, self.reads))
             return None
@@ -186,20 +194,20 @@ class Routine:
             self.compiled.procedure.span,
         )  # fmt: skip
         arguments, waited = self._bind_arguments(values)
-        source_streams = () if self._source is None else (self._source.stream,)
+        source_streams = () if self.source is None else (self.source.stream,)
         with hold_scheduling(*source_streams, stream):
-            self._require_order()
-            if self._source is not None and self.merge_input is not None:
-                self._source.fill(self, self.merge_input, streaming=True)
+            self.require_order()
+            if self.source is not None and self.merge_input is not None:
+                self.source.fill(self, self.merge_input, streaming=True)
             self._merge()  # first: an error leaves the state unchanged
             self._refresh_arrays()
             hazards.detach_readers(self.written)  # also the merge source, if this routine writes it
             merge = self._merge()
             reads = self.reads if merge is None else (*self.reads, merge.buffer)
-            arrays = self._arrays | arguments
+            arrays = self.arrays | arguments
             if merge is not None:
                 arrays |= dict.fromkeys(self.compiled.merged, merge.array)
-            call = self._call(arrays)
+            call = self.recorded(arrays)
             event = self._schedule(lambda: results.extend(call()), reads)
             if merge is not None and merge.once:
                 stream.merge = None
@@ -218,6 +226,9 @@ class Routine:
         field, stream = field_of(field), self.context.stream
         expect_merge(self, field)
         self.context.require_live()
+        if recorder := RUNTIME.planned():
+            recorder.merge(self, field, None, once=False)
+            return
         with hold_scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
@@ -238,10 +249,11 @@ class Routine:
             require_disjoint(list(arguments.values()), self.name)
         return arguments, is_synchronous
 
-    def _require_order(self) -> None:
-        """Raise CdValueError CD0850 where a routine linked before has to be called first."""
+    def require_order(self, written: Container[Field] = ()) -> None:
+        """Raise CdValueError CD0850 where a routine linked before has to be called first, unless
+        what it reads is `written`."""
         for field, first in self._unwritten_inputs:
-            if field.is_blank:
+            if field.is_blank and field not in written:
                 raise CdValueError(
                     Diagnostic(
                         "CD0850",
@@ -253,19 +265,25 @@ class Routine:
                 )
         for check in self._version_checks:
             check.require(self.name, self.compiled.procedure.span)
-        self._unwritten_inputs = ()
-        self._fast_call = self._make_fast_call()
+        if not written:
+            self._unwritten_inputs = ()
+            self._fast_call = self._make_fast_call()
+
+    @property
+    def compares_versions(self) -> bool:
+        """Whether it computes again what other routines computed, or is what others compute."""
+        return bool(self._version_checks) or self._versions is not None
 
     def _make_fast_call(self) -> Callable[[], bool] | None:
         """Return the fast path of a call without arguments, None where there is none."""
         if (
-            self._static_run is None
+            self.static_run is None
             or self._unwritten_inputs
             or self._version_checks
             or self._versions
         ):
             return None
-        return self._make_fast_path(self._static_run)
+        return self._make_fast_path(self.static_run)
 
     def _find_unwritten_inputs(self) -> tuple[tuple[Field, str], ...]:
         """Return the read-only fields without a value, with the routine that writes each."""
@@ -283,13 +301,13 @@ class Routine:
     def _make_fast_path(self, run: Callable[[], object]) -> Callable[[], bool]:
         """Return the fast path that runs or queues the routine."""
         stream = self.context.stream
-        uses = RoutineAccesses(self.reads, self._loads, self._writes)
+        uses = RoutineAccesses(self.reads, self.loads, self.writes)
         if not stream.threaded:
             return run_path(stream, run, self.context, uses)
         queue_step, code = queue_path(stream, run, self.context, uses), self._code
         if not isinstance(code, LaunchesAsync):
             return queue_step
-        start = code.prepare_launch([self._arrays[at] for at in range(len(self._arrays))])
+        start = code.prepare_launch([self.arrays[at] for at in range(len(self.arrays))])
         if start is None:
             return queue_step
         launch = launch_path(stream, self.name, code, start, self.context, uses)
@@ -306,22 +324,23 @@ class Routine:
             event = hazards.enqueue(stream, run, reads, self.written)
             if self._versions is not None:
                 self._versions.note()
-            for held_field, buffer in self._writes:
+            for held_field, buffer in self.writes:
                 held_field.record_write(buffer)
         return event
 
     def _refresh_arrays(self) -> None:
         """Queue copies of newer host versions; raises CdBackendError CD0845 after `finalize`."""
         self.context.require_live()
-        for held_field, buffer in self._loads:
+        for held_field, buffer in self.loads:
             if held_field.host_tick > buffer.tick:
                 self.context.refresh(held_field, buffer)
 
-    def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
-        """Return the call of the code with arrays for its parameters; it allocates results."""
+    def recorded(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
+        """Return the call of the code with arrays for its parameters, which a trace or log observes
+        where there is one; it allocates results."""
         recorder, stream = RUNTIME.recording(_is_logged()), self.context.stream
         if recorder is None:
-            return self._bind(arrays)
+            return self.bind(arrays)
         ordered = [arrays[at] for at in range(len(arrays))]
         ordered = [
             array.unsynchronized if isinstance(array, DeviceArray) else array for array in ordered
@@ -330,7 +349,7 @@ class Routine:
         run = recorder.step(self.compiled.codes, ordered, title)
         return self._annotate_errors(run) if stream.threaded else run
 
-    def _bind(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
+    def bind(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code without recording."""
         empty_results = (None for _ in self.compiled.procedure.results)
         run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *empty_results])

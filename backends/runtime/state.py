@@ -6,7 +6,7 @@ import atexit
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -45,6 +45,22 @@ class Recorder(Protocol):
     ) -> Callable[[], tuple[Array, ...]]:
         """Return a recording run of code on arrays for its parameters; its position among all runs
         is fixed now. The title is a name, a backend and a stream."""
+
+
+class PlanRecorder(Protocol):
+    """A recorder that takes the calls of a thread for a plan, instead of their being queued."""
+
+    def call(self, routine: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Take a call of a routine."""
+
+    def copy(self, field: Any, source: Any, target: Any, context: Any) -> None:
+        """Take a copy of a field between two of its arrays, the source's in a context."""
+
+    def merge(self, consumer: Any, field: Any, source: Any, once: bool) -> None:
+        """Take the fill of the merge buffer of a routine's stream."""
+
+    def touch(self, label: str) -> None:
+        """Take note that the host needs or writes a value now."""
 
 
 class RecordableCode(Protocol):
@@ -110,6 +126,8 @@ class Runtime:
         """Observers of every call; while it is empty, a call may take the fast path."""
         self.timeline: Timeline | None = None
         """The timeline that runs are added to, while a profile is taken; see `note`."""
+        self.planning: dict[int, PlanRecorder] = {}
+        """The recorders of plans, by the thread whose calls they take."""
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
@@ -127,7 +145,20 @@ class Runtime:
 
     def _update_observers(self) -> None:
         timelines = () if self.timeline is None else (self.timeline,)
-        self.watching[:] = (*self._recorders, *timelines)
+        self.watching[:] = (*self._recorders, *timelines, *self.planning.values())
+
+    def plan(self, recorder: PlanRecorder | None) -> None:
+        """Let a recorder take the calls of this thread from now on; None: nobody does."""
+        with self.scheduling:
+            if recorder is None:
+                self.planning.pop(threading.get_ident(), None)
+            else:
+                self.planning[threading.get_ident()] = recorder
+            self._update_observers()
+
+    def planned(self) -> PlanRecorder | None:
+        """Return the recorder that takes the calls of this thread, if any."""
+        return self.planning.get(threading.get_ident()) if self.planning else None
 
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or that of the settings; always the same instance.
@@ -259,6 +290,7 @@ class Runtime:
             worker.drain()  # what failed is raised where it is waited for
         with self.scheduling:
             self.timeline, self._recorders, self.is_recording = None, (), False
+            self.planning.clear()
             self._update_observers()
         self._counts.clear()
 

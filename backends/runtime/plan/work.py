@@ -1,0 +1,125 @@
+"""Steps of routines: what a call of a routine reads and writes, and its work in a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ....base.dataclass import dataclass
+from ....lowering.ir.assignments import Parameter
+from ...interface import Array
+from ..call_arguments import bind_arguments, convert_argument
+from ..link import layout_mismatch
+from ..memory import Buffer
+from ..parameter_slots import Argument
+from ..routine import Routine
+from .graph import Resource
+from .steps import Counter, Frame, Memory, Run, Step
+
+ARGUMENTS = Memory("arguments")
+"""The memory of all arrays that are arguments: any two of them may be the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An argument of a call: a number, an array that is read when the step runs, a counter."""
+
+    name: str
+    value: Any
+    parameter: Parameter
+
+
+Arguments: TypeAlias = Mapping[int, _Given]
+
+
+def routine_step(
+    routine: Routine,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    merged: Buffer | None,
+    line: str,
+) -> Step:
+    """Return the step of a call of a routine, which merges an array where it merges at all.
+
+    Raises what the call would raise for wrong arguments.
+    """
+    compiled = routine.compiled
+    span = compiled.procedure.span
+    values = bind_arguments(routine.name, compiled.names, routine.bindings, args, kwargs, span)
+    given: dict[int, _Given] = {}
+    reads: list[Resource] = list(routine.reads)
+    writes: list[Resource] = list(routine.written)
+    for at, (slot, parameter) in enumerate(compiled.parameters):
+        if not isinstance(slot, Argument):
+            continue
+        argument = given[at] = _Given(slot.name, values[slot.name], parameter)
+        if not isinstance(argument.value, Counter):
+            _converted(argument, argument.value, routine)  # raises for what does not fit
+        if parameter.node.rank or parameter.written:
+            (writes if parameter.written else reads).append(ARGUMENTS)
+    if merged is not None:
+        reads.append(merged)
+    names = tuple(dict.fromkeys(argument.name for argument in given.values()))
+    work = _RoutineWork(routine, given, merged)
+    device = routine.context.device.name
+    return Step(
+        routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
+        tuple(dict.fromkeys(writes)), work.bind, work.note, names, line,
+    )  # fmt: skip
+
+
+def _converted(argument: _Given, value: Any, routine: Routine) -> Any:
+    backend = routine.context.device.code
+    return convert_argument(argument.name, value, argument.parameter, backend)
+
+
+@dataclass(frozen=True, slots=True)
+class _RoutineWork:
+    """The work of a call of a routine."""
+
+    routine: Routine
+    given: Arguments
+    merged: Buffer | None
+
+    def bind(self, frame: Frame) -> Run:
+        """Return the call with the arrays of a frame."""
+        routine = self.routine
+        moved = frame.arrays and any(held in frame.arrays for held in routine.buffers.values())
+        if routine.static_run is not None and not moved and not frame.recorded:
+            return routine.static_run
+        arrays: dict[int, Any] = {at: frame.array(held) for at, held in routine.buffers.items()}
+        if self.merged is not None:
+            arrays |= dict.fromkeys(routine.compiled.merged, frame.array(self.merged))
+        late: dict[int, Any] = {}
+        for at, argument in self.given.items():
+            value = frame.inputs.get(argument.name, argument.value)
+            if isinstance(value, Counter):
+                value = frame.counts[value]
+            node = argument.parameter.node
+            if isinstance(value, np.ndarray) and node.rank or argument.parameter.written:
+                fits = isinstance(value, np.ndarray) and not layout_mismatch(
+                    argument.parameter, value
+                )
+                (arrays if fits else late)[at] = value
+            elif node.rank:
+                late[at] = value
+            else:
+                arrays[at] = _converted(argument, value, routine)
+        bind = routine.recorded if frame.recorded else routine.bind
+        if not late:
+            return bind(arrays)
+
+        def run() -> object:
+            converted: dict[int, Array] = {
+                at: _converted(self.given[at], value, routine) for at, value in late.items()
+            }
+            return bind(arrays | converted)()
+
+        return run
+
+    def note(self) -> None:
+        """Record the versions that the call writes."""
+        for field, buffer in self.routine.writes:
+            field.record_write(buffer)

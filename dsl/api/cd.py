@@ -132,6 +132,11 @@ class _SlowPath:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         arguments = self._bind(args, kwargs)
+        if recorder := RUNTIME.planned():
+            from . import plans  # no call but those that a plan takes needs it
+
+            if recorded := plans.record(self, arguments, recorder):
+                return recorded[0]
         match = self._cached_match(arguments)
         if match is None:
             if self._load_persistent(arguments, len(args), tuple(kwargs)):
@@ -242,6 +247,11 @@ class CdFunction(_TypedCall[P, T]):
         renewed = _define(function, self._backend)
         self.__dict__.pop("_forms", None)
         self.__dict__.update(renewed.__dict__)
+
+    @property
+    def backend(self) -> str | None:
+        """The name of its backend, None for that of the settings."""
+        return self._backend
 
     @property
     def surface(self) -> s.Function:

@@ -4,6 +4,7 @@ from ...backends.runtime.batch import Batch
 from ...backends.runtime.checkpoints import load, save
 from ...backends.runtime.device import Context, Device, Stream, device
 from ...backends.runtime.field import Field
+from ...backends.runtime.plan.plan import Plan, Run
 from ...backends.runtime.routine import Compiled, Routine
 from ...backends.runtime.tensor import Tensor, tensor
 from ...backends.runtime.timeline import Timeline
@@ -13,6 +14,7 @@ from ..tracing.trace import Trace
 from .cd import CdFunction, cd, cd_from_source
 from .compare import Comparison, bisect, compare
 from .data_parallel import DataParallel
+from .plans import deferred, eval, plan, sync
 from .profile import profile
 from .words import TYPES, clamp, comment, memory, pad, wrap
 
@@ -22,9 +24,9 @@ u8, u16, u32, u64 = (TYPES[name] for name in ("u8", "u16", "u32", "u64"))
 c64, c128 = TYPES["c64"], TYPES["c128"]
 
 __all__ = [
-    "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device", "Field",
-    "Routine", "Stream", "Tensor", "Timeline", "Trace", "bf16", "bisect", "c128", "c64", "cd",
-    "cd_from_source", "checked", "clamp", "comment", "compare", "device", "f16", "f32", "f64",
-    "i16", "i32", "i64", "i8", "load", "memory", "pad", "profile", "save", "tensor", "trace", "u16",
-    "u32", "u64", "u8", "wrap",
+    "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device",
+    "Field", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline", "Trace", "bf16", "bisect",
+    "c128", "c64", "cd", "cd_from_source", "checked", "clamp", "comment", "compare", "deferred",
+    "device", "eval", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "load", "memory", "pad",
+    "plan", "profile", "save", "sync", "tensor", "trace", "u16", "u32", "u64", "u8", "wrap",
 ]  # fmt: skip

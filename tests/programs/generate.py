@@ -100,6 +100,7 @@ def _program(rng: random.Random, kind: str, dynamic: bool) -> Program:
     w.lines.append("    return " + _returned(w))
     w.replay_body()
     rounds = w.rounds or any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
+    rounds |= any("linalg.norm" in line for line in w.lines)
     if w.chance(0.2):
         w.args = [_beyond(spec) for spec in w.args]
     if dynamic and not re.search(r"\b[pr]\b", "\n".join(w.lines)) and w.chance(0.8):

@@ -204,6 +204,9 @@ class Driver:
         lanes = [lane or home for lane in self.lanes[body]]
         schedule, nodes = body.schedule, body.nodes
         begins = (*begins, home.tail) if any(lane is not home for lane in lanes) else begins
+        if not body.has_control_flow:
+            self._issue_all(body, frame, home, lanes, begins)
+            return
         events: list[Event | None] = [None] * len(nodes)
         active: dict[int, tuple[Waiting, Sequence[Event]]] = {}
         remaining: Sequence[int] = schedule.order
@@ -246,8 +249,29 @@ class Driver:
                         del active[at]
                     else:
                         active[at] = control, awaited_next
-        others = {id(lane): lane for lane in lanes if lane is not home and id(lane) in begun}
-        tails = [lane.tail for lane in others.values()]
+        tails = [lane.tail for lane in lanes if lane is not home and id(lane) in begun]
+        if tails:
+            home.issue(_nothing, tails)
+
+    def _issue_all(
+        self, body: Body, frame: Frame, home: Lane, lanes: Sequence[Lane], begins: Sequence[Event]
+    ) -> None:
+        """Issue a body of steps alone, as `_body` does."""
+        streams, waits, is_cancelled = body.schedule.streams, body.schedule.waits, self.is_cancelled
+        events = [DONE] * len(body.nodes)
+        begun = {id(home)}
+        for at in body.schedule.order:
+            lane = lanes[streams[at][0]]
+            awaited = [events[p] for p in waits[at]]
+            if id(lane) not in begun:
+                begun.add(id(lane))
+                awaited += begins
+            if is_cancelled():
+                break
+            step = body.nodes[at]
+            assert isinstance(step, Step), "the body has no control flow"
+            events[at] = self._issue(step, frame, lane, awaited)
+        tails = [lane.tail for lane in lanes if lane is not home and id(lane) in begun]
         if tails:
             home.issue(_nothing, tails)
 
@@ -255,7 +279,10 @@ class Driver:
         run = step.bind(frame)
         if frame.where:
             run = _in_iteration(run, frame.where)
-        return lane.issue(RUNTIME.timed(step.name, step.kind, lane.stream.name, run), waits)
+        timeline = RUNTIME.timeline
+        if timeline is not None:
+            run = timeline.timed(step.name, step.kind, lane.stream.name, run)
+        return lane.issue(run, waits)
 
     def _control(
         self, node: Loop | Branch, frame: Frame, lane: Lane, waits: Sequence[Event]

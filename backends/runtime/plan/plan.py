@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from ....base import settings
 from ....base.diagnostic import CdTypeError, CdValueError, Diagnostic, nearest
 from .. import hazards
@@ -49,6 +51,13 @@ class Plan:
         self.max_streams = max_streams
         self._recorder: Recorder | None = None
         self._program: _Program | None = None
+
+    @classmethod
+    def of(cls, recorded: Recorded, max_streams: int | None, name: str) -> Plan:
+        """Return the plan of what was recorded elsewhere."""
+        made = cls(max_streams, name)
+        made._program = _Program(made.name, recorded, max_streams)
+        return made
 
     # ---------------------------------------------------------------------------- recording
 
@@ -266,7 +275,7 @@ class Run:
         return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
 
     def __repr__(self) -> str:
-        state = "done" if self.done else "cancelled" if self.cancelled else "running"
+        state = "cancelled" if self.cancelled else "done" if self.done else "running"
         return f"<run of {self.name}: {state}>"
 
 
@@ -276,7 +285,11 @@ class _Program:
     def __init__(self, name: str, recorded: Recorded, max_streams: int | None) -> None:
         self.name, self.recorded = name, recorded
         self.body = scheduled(recorded.nodes, max_streams)
-        self.names = {n for step in self.body.steps for n in step.arguments}
+        self.arguments: dict[str, bool] = {}
+        """The names of what a run may give, and whether it is written."""
+        for step in self.body.steps:
+            for argument, written in step.arguments.items():
+                self.arguments[argument] = written or self.arguments.get(argument, False)
         nodes = self.body.nodes
         reads = dict.fromkeys(r for node in nodes for r in node.reads if isinstance(r, Buffer))
         writes = dict.fromkeys(w for node in nodes for w in node.writes if isinstance(w, Buffer))
@@ -324,8 +337,7 @@ class _Program:
 
     def start(self, queue: Stream, inputs: Mapping[str, Any]) -> Run:
         """Queue a run on a stream, after whatever uses its arrays."""
-        self._require_names(inputs)
-        inputs = {name: _own(value, queue) for name, value in inputs.items()}
+        inputs = self._checked(inputs, copied=queue is not self.stream)
         cancelled = threading.Event()
         logged = settings.current().debug_log_from_routines
         queue.worker.wait_for_slot()
@@ -333,7 +345,10 @@ class _Program:
             for context in self.recorded.contexts:
                 context.require_live()
             for context, field, buffer in self.recorded.loads:
-                if field.host_tick > buffer.tick:
+                newest = field.newest()
+                if context.parent in self.recorded.own and newest.tick > buffer.tick:
+                    queue_copy(context.stream, newest, buffer)
+                elif field.host_tick > buffer.tick:
                     context.refresh(field, buffer)
             for field in self.recorded.on_host:
                 queue_copy(queue, field.newest(), field.host)
@@ -377,11 +392,15 @@ class _Program:
         }
         Driver(own, lanes, is_cancelled).run(self.body, frame)
 
-    def _require_names(self, inputs: Mapping[str, Any]) -> None:
+    def _checked(self, inputs: Mapping[str, Any], copied: bool) -> dict[str, Any]:
+        """Return the inputs of a run, arrays that it only reads as copies if `copied`.
+
+        CdTypeError CD0869 for unknown names; raises what a call would raise for what does not fit.
+        """
         for name in inputs:
-            if name not in self.names:
-                suggestion = nearest(name, sorted(self.names))
-                known = ", ".join(sorted(self.names)) or "nothing"
+            if name not in self.arguments:
+                suggestion = nearest(name, sorted(self.arguments))
+                known = ", ".join(sorted(self.arguments)) or "nothing"
                 raise CdTypeError(
                     Diagnostic(
                         "CD0869", f"no routine of `{self.name}` has an argument `{name}`",
@@ -389,6 +408,16 @@ class _Program:
                         helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
                     )
                 )  # fmt: skip
+        if inputs:
+            for step in self.body.steps:
+                if step.require is not None:
+                    step.require(inputs)
+        return {
+            name: value.copy(order="K")
+            if copied and isinstance(value, np.ndarray) and not self.arguments[name]
+            else value
+            for name, value in inputs.items()
+        }
 
     def between(
         self, sources: Sequence[Routine | str] | None, destinations: Sequence[Routine | str] | None
@@ -421,11 +450,6 @@ class _Program:
                     )
                 )  # fmt: skip
         return [at for at, node in enumerate(self.body.nodes) if node.name in names]
-
-
-def _own(value: Any, queue: Stream) -> Any:
-    """Return an input that its owner cannot change before the run reads it."""
-    return value
 
 
 def _misuse(what: str, fix: str) -> CdTypeError:

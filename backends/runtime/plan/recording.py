@@ -17,10 +17,11 @@ from typing import Any, TypeAlias, assert_never
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..argument_checks import expect_merge, field_of
-from ..device import Context
+from ..device import Context, device
 from ..field import Field
 from ..memory import Buffer, memory_guard
-from ..routine import Routine
+from ..parameter_slots import Resident
+from ..routine import Compiled, Routine
 from .steps import (
     Body,
     Branch,
@@ -70,6 +71,8 @@ class Recorded:
     contexts: tuple[Context, ...]
     on_host: tuple[Field, ...]
     """The fields that no step uses, whose host's array loops and branches read or write."""
+    own: frozenset[Context] = frozenset()
+    """The contexts of the plan's own: their arrays take over every newer version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,14 @@ class Recorder:
 
     def __init__(self, max_streams: int | None) -> None:
         self.max_streams = max_streams
+        self._routines: dict[object, tuple[Compiled, Routine]] = {}
+        """What functions were linked to, by code and fields."""
+        self._homes: dict[str, Context] = {}
+        """The contexts of functions that no routine has a context for, by device."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
         self._open = [_Open()]
         self._loads: dict[tuple[Context, Field, Buffer], None] = {}
         self._contexts: dict[Context, None] = {}
@@ -143,8 +154,35 @@ class Recorder:
         steps = tuple(_steps(body.nodes))
         builder = _Builder(self._fields, steps, self.max_streams, self._device())
         nodes = builder.nodes(body.nodes)
-        on_host = tuple(builder.on_host)
-        return Recorded(nodes, tuple(self._loads), tuple(self._contexts), on_host)
+        own = frozenset(self._homes.values())
+        return Recorded(
+            nodes, tuple(self._loads), tuple(self._contexts), tuple(builder.on_host), own
+        )
+
+    def linked(self, compiled: Compiled, device_name: str) -> Routine:
+        """Return a function's routine, linked where a routine recorded before has its arrays, else
+        into a context of the plan's own, which takes over every newer version."""
+        fields = [
+            slot.field if isinstance(slot, Resident) else slot.name for slot in compiled.slots
+        ]
+        key = id(compiled.codes), device_name, *fields
+        if key in self._routines:
+            return self._routines[key][1]
+        place = device(device_name)
+        held = [slot.field for slot in compiled.slots if isinstance(slot, Resident)]
+        for context in reversed(self._contexts):
+            if context.device is place and any(context.find(field) for field in held):
+                home = context
+                break
+        else:
+            home = self._homes.get(device_name) or place.stream(threaded=False).context()
+            self._homes[device_name] = home
+        for slot, parameter in compiled.parameters:
+            if isinstance(slot, Resident) and not slot.merged:
+                home.adopt(slot.field, parameter.written)
+        routine = compiled.link(home)
+        self._routines[key] = compiled, routine
+        return routine
 
     # ------------------------------------------------------------------- what a thread calls
 
@@ -182,7 +220,8 @@ class Recorder:
         )
         for at, buffer in routine.buffers.items():
             slot = routine.compiled.slots[at]
-            self._touch_array(slot.field, buffer, written=False)  # type: ignore[union-attr]  # has an array
+            assert isinstance(slot, Resident), "what has an array of its own is a field"
+            self._touch_array(slot.field, buffer, written=False)
         for field, buffer in routine.writes:
             self._touch_array(field, buffer, written=True)
         if merge is not None and merge.once:
@@ -208,7 +247,7 @@ class Recorder:
             self._on_host[field] = source
         device = self._device()
         self._add(Step(name, "copy", (device,), (source,), (target,),
-                       copy_work(name, source, target), note, (), caller_line()))  # fmt: skip
+                       copy_work(name, source, target), note, line=caller_line()))  # fmt: skip
         self._touch_array(field, source, written=False)
         self._touch_array(field, target, written=True)
 
@@ -286,7 +325,7 @@ class Recorder:
         name = f"merge {label}"
         self._open[-1].nodes.append(
             Step(name, "merge", (stream.device.name,), (source,), (buffer,),
-                 copy_work(name, source, buffer), _nothing, (), caller_line())
+                 copy_work(name, source, buffer), _nothing, line=caller_line())
         )  # fmt: skip
         return buffer
 

@@ -12,6 +12,7 @@ Nodes name physical arrays. In a loop whose arrays change places a name may stan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
 from ....base.dataclass import dataclass
@@ -72,8 +73,10 @@ class Step:
     """Returns the work in a frame."""
     note: Callable[[], None]
     """Records the versions that it makes; called in program order when a run is queued."""
-    arguments: tuple[str, ...] = ()
-    """The names of what a run may give it."""
+    arguments: Mapping[str, bool] = MappingProxyType({})
+    """The names of what a run may give it, and whether it writes that."""
+    require: Callable[[Mapping[str, Any]], None] | None = None
+    """Raises where inputs of a run do not fit."""
     line: str = ""
     """Where it was recorded: `train.py:12`."""
 
@@ -123,6 +126,8 @@ class Body:
     nodes: tuple[Node, ...]
     graph: Graph
     schedule: Schedule
+    has_control_flow: bool
+    """Whether there is a loop or a branch."""
 
     @property
     def steps(self) -> Iterator[Step]:
@@ -148,11 +153,6 @@ class Body:
                     yield from (carry.written for carry in carries)
                 case _:
                     assert_never(node)
-
-    @property
-    def has_control_flow(self) -> bool:
-        """Whether there is a loop or a branch."""
-        return not all(isinstance(node, Step) for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +204,8 @@ Node: TypeAlias = Step | Loop | Branch
 def scheduled(nodes: Sequence[Node], max_streams: int | None) -> Body:
     """Return nodes as a body, with their dependences and streams."""
     graph = graph_of(nodes)
-    return Body(tuple(nodes), graph, schedule(nodes, graph, max_streams))
+    branches = not all(isinstance(node, Step) for node in nodes)
+    return Body(tuple(nodes), graph, schedule(nodes, graph, max_streams), branches)
 
 
 def conditional_accesses(

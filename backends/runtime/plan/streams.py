@@ -131,6 +131,8 @@ class _Assignment:
     def _add(self, before: int, after: int) -> None:
         """Add an edge between two nodes of one stream that are independent otherwise."""
         self.added.append(Edge(before, after, (ORDER,)))
+        if self.cap == 1:  # nodes are put in program order: nothing later is an ancestor
+            return
         self.followers[before].append(after)
         reached = self.ancestors[before] | 1 << before
         for n, ancestors in enumerate(self.ancestors):

@@ -61,12 +61,11 @@ def routine_step(
             (writes if parameter.written else reads).append(ARGUMENTS)
     if merged is not None:
         reads.append(merged)
-    names = tuple(dict.fromkeys(argument.name for argument in given.values()))
     work = _RoutineWork(routine, given, merged)
     device = routine.context.device.name
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
-        tuple(dict.fromkeys(writes)), work.bind, work.note, names, line,
+        tuple(dict.fromkeys(writes)), work.bind, work.note, work.names, work.require, line,
     )  # fmt: skip
 
 
@@ -94,9 +93,11 @@ class _RoutineWork:
             arrays |= dict.fromkeys(routine.compiled.merged, frame.array(self.merged))
         late: dict[int, Any] = {}
         for at, argument in self.given.items():
-            value = frame.inputs.get(argument.name, argument.value)
+            value = argument.value
             if isinstance(value, Counter):
                 value = frame.counts[value]
+            else:
+                value = frame.inputs.get(argument.name, value)
             node = argument.parameter.node
             if isinstance(value, np.ndarray) and node.rank or argument.parameter.written:
                 fits = isinstance(value, np.ndarray) and not layout_mismatch(
@@ -118,6 +119,21 @@ class _RoutineWork:
             return bind(arrays | converted)()
 
         return run
+
+    @property
+    def names(self) -> dict[str, bool]:
+        """The names of what a run may give it, and whether the call writes that."""
+        return {
+            argument.name: argument.parameter.written
+            for argument in self.given.values()
+            if not isinstance(argument.value, Counter)
+        }
+
+    def require(self, inputs: Mapping[str, Any]) -> None:
+        """Raise, as a call would, where what a run gives it does not fit."""
+        for argument in self.given.values():
+            if argument.name in inputs and not isinstance(argument.value, Counter):
+                _converted(argument, inputs[argument.name], self.routine)
 
     def note(self) -> None:
         """Record the versions that the call writes."""

@@ -1,0 +1,142 @@
+"""Plans of routines and of functions on tensors: `pe.plan`, `pe.deferred`, `pe.eval`, `pe.sync`.
+
+with pe.plan() as plan:     calls are recorded; `plan()` runs them, on streams by analysis
+with pe.deferred():         the same, run when the `with` ends, or a value is looked at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ...backends.runtime.argument_checks import field_of, wrong_argument
+from ...backends.runtime.device import Device
+from ...backends.runtime.parameter_slots import Resident
+from ...backends.runtime.plan.plan import Plan
+from ...backends.runtime.plan.recording import Recorder
+from ...backends.runtime.plan.steps import Counter
+from ...backends.runtime.routine import Routine
+from ...backends.runtime.state import RUNTIME
+from ...base import settings
+
+if TYPE_CHECKING:
+    from .cd import CdFunction
+
+
+def plan(max_streams: int | None = None, name: str | None = None) -> Plan:
+    """Return a plan, to be recorded in a `with` and called then.
+
+    Inside, routines, functions on tensors, transfers and merges are recorded in program order,
+    which is the meaning. `max_streams` is a soft limit; without it there are as many streams as
+    there is work that may run at once. Raises CdValueError CD0868 for a limit below 1.
+    """
+    return Plan(max_streams, name)
+
+
+def record(
+    function: CdFunction[..., Any], arguments: Mapping[str, Any], recorder: Any
+) -> tuple[()] | tuple[Any]:
+    """Record a call of a function that uses tensors; return what the call returns, () where it uses
+    none, so that it is called as everywhere.
+
+    Raises what compiling and linking it raises, and CdTypeError CD0862 where it returns something.
+    """
+    given = {name: 0 if isinstance(value, Counter) else value for name, value in arguments.items()}
+    compiled = function.compile(**given)
+    if not any(isinstance(slot, Resident) for slot in compiled.slots):
+        return ()
+    backend = function.backend or settings.current().backend
+    routine = recorder.linked(compiled, backend)
+    names = [name for name in compiled.names if name in arguments]
+    return (recorder.call(routine, (), {name: arguments[name] for name in names}),)
+
+
+class deferred:  # a context manager, used like a function
+    """Calls in the `with` are put off, and run as a plan when it ends or a value is looked at.
+
+    What returns something is computed at once, after what was put off before it.
+    """
+
+    def __init__(self, max_streams: int | None = None) -> None:
+        self._max_streams = max_streams
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = RUNTIME.planned()
+        if self._before is not None:
+            self._before.touch("a deferred block")
+        RUNTIME.plan(_Deferring(self._max_streams))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        recorder = RUNTIME.planned()
+        try:
+            if kind is None and isinstance(recorder, _Deferring):
+                recorder.flush()
+        finally:
+            RUNTIME.plan(self._before)
+
+
+class _Deferring(Recorder):
+    """Records what a deferred block puts off, until somebody looks."""
+
+    def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Put a call off; one that returns something runs now."""
+        if not routine.compiled.procedure.results and not routine.compares_versions:
+            super().call(routine, args, kwargs)
+            return None
+        self.flush()
+        RUNTIME.plan(None)
+        try:
+            return routine(*args, **kwargs)
+        finally:
+            RUNTIME.plan(self)
+
+    def touch(self, label: str) -> None:
+        """Run what was put off: a value is needed, or replaced."""
+        self.flush()
+
+    def flush(self) -> None:
+        """Run what was put off."""
+        recorded = self.recorded()
+        self.clear()
+        if not recorded.nodes:
+            return
+        RUNTIME.plan(None)
+        try:
+            Plan.of(recorded, self.max_streams, "deferred")()
+        finally:
+            RUNTIME.plan(self)
+
+
+def eval(*tensors: Any) -> None:  # the name that other array libraries have for it
+    """Wait until the newest versions of tensors, or fields, have been computed.
+
+    In a deferred block what was put off runs first. Raises, once, the errors of what computes them;
+    CdTypeError CD0852 for anything but tensors and fields.
+    """
+    fields = [field_of(given) for given in tensors]
+    if recorder := RUNTIME.planned():
+        recorder.touch(", ".join(field.label for field in fields) or "what was put off")
+    for field in fields:
+        field.newest().writer.wait()
+
+
+def sync(device: Device | None = None) -> None:
+    """Wait until all work of a device is done, without one of all devices in use.
+
+    In a deferred block what was put off runs first. Raises the first failure; CdTypeError CD0852
+    for anything but a device.
+    """
+    if device is not None and not isinstance(device, Device):
+        raise wrong_argument("device", device, 'give one: `pe.device("cc")`')
+    if recorder := RUNTIME.planned():
+        recorder.touch("a device")
+    for each in [device] if device is not None else list(RUNTIME.devices.values()):
+        each.synchronize()

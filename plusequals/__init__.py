@@ -5,7 +5,6 @@
         c[i, j] = sum(a[i, k] * b[k, j])
 
 Write a function of array assignments, put `@cd` above it, call it; `explain` shows what it became.
-Names are imported when they are first used.
 """
 
 # ruff: noqa: F405 - type checkers read the star

@@ -50,8 +50,13 @@ class Recorder(Protocol):
 class PlanRecorder(Protocol):
     """A recorder that takes the calls of a thread for a plan, instead of their being queued."""
 
-    def call(self, routine: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Take a call of a routine."""
+    def call(self, routine: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Take a call of a routine; return what it returns."""
+
+    def function(
+        self, function: Any, arguments: Mapping[str, Any], backend: str | None
+    ) -> tuple[()] | tuple[Any]:
+        """Take a call of a function, if it uses tensors: return what the call returns, else ()."""
 
     def copy(self, field: Any, source: Any, target: Any, context: Any) -> None:
         """Take a copy of a field between two of its arrays, the source's in a context."""

@@ -132,11 +132,9 @@ class _SlowPath:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         arguments = self._bind(args, kwargs)
-        if recorder := RUNTIME.planned():
-            from . import plans  # no call but those that a plan takes needs it
-
-            if recorded := plans.record(self, arguments, recorder):
-                return recorded[0]
+        recorder = RUNTIME.planned()
+        if recorder and (taken := recorder.function(self, arguments, self._backend)):
+            return taken[0]
         match = self._cached_match(arguments)
         if match is None:
             if self._load_persistent(arguments, len(args), tuple(kwargs)):
@@ -249,11 +247,6 @@ class CdFunction(_TypedCall[P, T]):
         self.__dict__.update(renewed.__dict__)
 
     @property
-    def backend(self) -> str | None:
-        """The name of its backend, None for that of the settings."""
-        return self._backend
-
-    @property
     def surface(self) -> s.Function:
         """The surface syntax of the function."""
         return self.definition.surface
@@ -345,7 +338,15 @@ class CdFunction(_TypedCall[P, T]):
         Raises what compiling a call raises, except for errors of a backend, and CdTypeError CD0855
         or CD0856 where `inline` is wrong or `t` cannot be recomputed.
         """
-        arguments = self._bind(args, kwargs)
+        return self.compile_bound(self._bind(args, kwargs), name, inline)
+
+    def compile_bound(
+        self,
+        arguments: dict[str, Any],
+        name: str = "",
+        inline: Mapping[Tensor, Compiled] | None = None,
+    ) -> Compiled:
+        """Return what `compile` returns, for arguments by the names of parameters."""
         specialization = self._forms.for_linking(arguments)
         return ahead_of_time.compile_for_tensors(
             specialization,

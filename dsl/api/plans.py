@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ...backends.runtime.argument_checks import field_of, wrong_argument
 from ...backends.runtime.device import Device
@@ -20,9 +20,6 @@ from ...backends.runtime.routine import Routine
 from ...backends.runtime.state import RUNTIME
 from ...base import settings
 
-if TYPE_CHECKING:
-    from .cd import CdFunction
-
 
 def plan(max_streams: int | None = None, name: str | None = None) -> Plan:
     """Return a plan, to be recorded in a `with` and called then.
@@ -31,25 +28,28 @@ def plan(max_streams: int | None = None, name: str | None = None) -> Plan:
     which is the meaning. `max_streams` is a soft limit; without it there are as many streams as
     there is work that may run at once. Raises CdValueError CD0868 for a limit below 1.
     """
-    return Plan(max_streams, name)
+    return Plan(max_streams, name, _Recording)
 
 
-def record(
-    function: CdFunction[..., Any], arguments: Mapping[str, Any], recorder: Any
-) -> tuple[()] | tuple[Any]:
-    """Record a call of a function that uses tensors; return what the call returns, () where it uses
-    none, so that it is called as everywhere.
+class _Recording(Recorder):
+    """Records functions on tensors, too."""
 
-    Raises what compiling and linking it raises, and CdTypeError CD0862 where it returns something.
-    """
-    given = {name: 0 if isinstance(value, Counter) else value for name, value in arguments.items()}
-    compiled = function.compile(**given)
-    if not any(isinstance(slot, Resident) for slot in compiled.slots):
-        return ()
-    backend = function.backend or settings.current().backend
-    routine = recorder.linked(compiled, backend)
-    names = [name for name in compiled.names if name in arguments]
-    return (recorder.call(routine, (), {name: arguments[name] for name in names}),)
+    def function(
+        self, function: Any, arguments: Mapping[str, Any], backend: str | None
+    ) -> tuple[()] | tuple[Any]:
+        """Record a call of a function that uses tensors; return what the call returns, () where it
+        uses none, so that it is called as everywhere.
+
+        Raises what compiling and linking it raises, and CdTypeError CD0862 where it returns
+        something.
+        """
+        numbers = {name: 0 for name, value in arguments.items() if isinstance(value, Counter)}
+        compiled = function.compile_bound({**arguments, **numbers})
+        if not any(isinstance(slot, Resident) for slot in compiled.slots):
+            return ()
+        routine = self.linked(compiled, backend or settings.current().backend)
+        names = [name for name in compiled.names if name in arguments]
+        return (self.call(routine, (), {name: arguments[name] for name in names}),)
 
 
 class deferred:  # a context manager, used like a function
@@ -83,7 +83,7 @@ class deferred:  # a context manager, used like a function
             RUNTIME.plan(self._before)
 
 
-class _Deferring(Recorder):
+class _Deferring(_Recording):
     """Records what a deferred block puts off, until somebody looks."""
 
     def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from plusequals.backends.runtime.state import fork_failure
 from plusequals.base import settings
 from tests.errors.case import run_text
 from tests.errors.on_devices import ON_DEVICES
+from tests.errors.on_plans import ON_PLANS
 
 SOURCE = "def f(y, x):\n    y[i] = y[i] // x[i]\n"
 
@@ -377,8 +378,12 @@ def _streams(*names: str) -> list[pe.Stream]:
     return streams
 
 
-OUTSIDE: dict[str, Callable[[], object]] = ON_DEVICES | {
-    name: value
-    for name, value in vars().copy().items()
-    if isinstance(value, types.FunctionType) and value.__module__ == __name__ and name[0] != "_"
-}
+OUTSIDE: dict[str, Callable[[], object]] = (
+    ON_DEVICES
+    | ON_PLANS
+    | {
+        name: value
+        for name, value in vars().copy().items()
+        if isinstance(value, types.FunctionType) and value.__module__ == __name__ and name[0] != "_"
+    }
+)

@@ -26,6 +26,8 @@ from ..state import RUNTIME
 from .carrying import Carrying
 from .steps import Body, Branch, Frame, Loop, Run, Step
 
+RUN_AHEAD = 4
+"""How many iterations of a loop are issued before the first of them has ended."""
 Waiting = Generator[Sequence[Event], None, None]
 """Yields the events that it waits for; resumed when one of them is done."""
 
@@ -121,7 +123,6 @@ class QueueLane(Lane):
     def issue(self, run: Run, waits: Sequence[Event]) -> Event:
         """Queue a step on the stream; where an earlier one failed, it counts as failed, too."""
         worker, failure = self.stream.worker, None
-        worker.wait_for_slot()
         try:
             self.tail = worker.submit(run, tuple(waits))
         except BaseException as error:  # of an earlier step: it drops what comes later
@@ -302,7 +303,7 @@ class Driver:
         the first."""
         carrying = Carrying(loop, frame, lane.stream.like, partial(lane.issue, waits=()))
         outer = f"{frame.where}, " if frame.where else ""
-        count = 0
+        count, ends = 0, deque[Event]()
         while not self.is_cancelled():
             where = f"{outer}iteration {count} of `{loop.name}`"
             counts = {**frame.counts, loop.counter: count}
@@ -318,6 +319,12 @@ class Driver:
             yield from self._body(loop.after, inner, lane, ())
             count += 1
             carrying.advance()
+            ends.append(lane.issue(_nothing, ()))
+            while len(ends) > RUN_AHEAD:
+                if ends[0].done:
+                    ends.popleft()
+                else:
+                    yield (ends[0],)
         carrying.finish()
 
     def _branch(self, branch: Branch, frame: Frame, lane: Lane) -> Waiting:
@@ -330,7 +337,7 @@ class Driver:
             return
         for carry in branch.otherwise:
             target, source = frame.array(carry.target), frame.array(carry.source)
-            lane.issue(lambda t=target, s=source: copy(t, s, "passed through"), ())
+            lane.issue(partial(copy, target, source, "passed through"), ())
 
     def _fresh(self, node: Loop | Branch, lane: Lane) -> Waiting:
         """Wait until what a predicate reads has been computed; raises its failure."""
@@ -390,7 +397,7 @@ def _branch_index(branch: Branch, frame: Frame) -> int:
         count = len(branch.branches)
         raise CdIndexError(
             Diagnostic(
-                "CD0864", f"`{branch.name}` chose branch {index}, and has 0 to {count - 1}",
+                "CD0864", f"`{branch.name}` chose branch {index}, and its last one is {count - 1}",
                 notes=(f"it was recorded at {branch.line}",),
                 helps=("a negative number runs none of them",),
             )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,7 +33,7 @@ from .recording import (
     Recorder,
     caller_line,
 )
-from .report import statistics, table
+from .report import dot, save_picture, statistics, table
 from .steps import Body, Counter, Frame, Node, Step, scheduled
 
 
@@ -42,13 +44,19 @@ class Plan:
     the calls in program order, bit for bit.
     """
 
-    def __init__(self, max_streams: int | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        max_streams: int | None = None,
+        name: str | None = None,
+        recorder: type[Recorder] = Recorder,
+    ) -> None:
         if max_streams is not None and (not isinstance(max_streams, int) or max_streams < 1):
             helps = ("give 1 or more, or nothing: as many as there is to do at once",)
             message = f"a plan has {max_streams!r} streams at most"
             raise CdValueError(Diagnostic("CD0868", message, helps=helps))
         self.name = name or "plan"
         self.max_streams = max_streams
+        self._make_recorder = recorder
         self._recorder: Recorder | None = None
         self._program: _Program | None = None
 
@@ -67,7 +75,7 @@ class Plan:
                 f"`{self.name}` has been recorded already"
             )  # fmt: skip
             raise _misuse(what, "make another one: `with pe.plan() as plan:`")
-        self._recorder = Recorder(self.max_streams)
+        self._recorder = self._make_recorder(self.max_streams)
         RUNTIME.plan(self._recorder)
         return self
 
@@ -168,6 +176,17 @@ class Plan:
     def stats(self) -> dict[str, int]:
         """Return counts: nodes, streams, events, waits, edges, removed and added edges."""
         return statistics(self.program.body)
+
+    def to_dot(self) -> str:
+        """Return the graph as text for Graphviz: nodes in the colours of their streams."""
+        return dot(self.program.body, self.name)
+
+    def save_picture(self, path: str | os.PathLike[str]) -> Path:
+        """Draw its streams, nodes and what waits into an image file; return its path.
+
+        Raises CdBackendError CD0848 where matplotlib is not installed.
+        """
+        return save_picture(self.program.body, self.name, path)
 
     def __str__(self) -> str:
         return table(self.program.body, self.name) if self._program else repr(self)

@@ -186,7 +186,7 @@ class Recorder:
 
     # ------------------------------------------------------------------- what a thread calls
 
-    def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Record a call of a routine.
 
         Raises what the call raises for wrong arguments, and CdTypeError CD0862 for one that returns
@@ -215,7 +215,7 @@ class Recorder:
             self._loads[routine.context, field, buffer] = None
         line = caller_line()
         self._add(
-            routine_step(routine, tuple(args), kwargs, merge and merge.buffer, line),
+            routine_step(routine, tuple(args), kwargs, merge.buffer if merge else None, line),
             routine.context,
         )
         for at, buffer in routine.buffers.items():
@@ -226,6 +226,12 @@ class Recorder:
             self._touch_array(field, buffer, written=True)
         if merge is not None and merge.once:
             del self._open[-1].merges[routine.context.stream]
+
+    def function(
+        self, function: Any, arguments: Mapping[str, Any], backend: str | None
+    ) -> tuple[()] | tuple[Any]:
+        """Return (): functions are not recorded here, and are called."""
+        return ()
 
     def copy(self, field: Field, source: Buffer, target: Buffer, context: Context) -> None:
         """Record a copy of a field between two of its arrays, the source's in a context."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+from ....base.diagnostic import CdBackendError, Diagnostic
 from .steps import Body, Loop, Step
 
 
@@ -29,9 +33,11 @@ def table(body: Body, name: str) -> str:
 
 def _lines(body: Body, name: str) -> Iterator[str]:
     counts = statistics(body)
-    streams, events, waits = (counts[each] for each in ("streams", "events", "waits"))
-    yield f"{name}: {len(body.nodes)} nodes, {streams} streams, {events} events, {waits} waits"
-    rows = [("", "node", "rank", "stream", "waits for", "why it comes after others", "line")]
+    shown = ", ".join(f"{counts[each]} {each}" for each in ("nodes", "streams", "events", "waits"))
+    yield f"{name}: {shown}"
+    rows = [
+        ("", "node", "rank", "stream", "signals", "waits for", "why it is after others", "line")
+    ]
     schedule, graph = body.schedule, body.graph
     for at in schedule.order:
         node = body.nodes[at]
@@ -43,8 +49,8 @@ def _lines(body: Body, name: str) -> Iterator[str]:
             for edge in (*graph.kept, *schedule.added)
             if edge.after == at
         ]
-        signal = "!" if at in schedule.signals else ""
-        rows.append((str(at), node.name + signal, str(graph.ranks[at]), numbers, waits or begin,
+        signal = "yes" if at in schedule.signals else ""
+        rows.append((str(at), node.name, str(graph.ranks[at]), numbers, signal, waits or begin,
                      "; ".join(reasons), node.line))  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -87,3 +93,76 @@ def _dot_lines(body: Body, prefix: str, indent: str) -> Iterator[str]:
         reasons = ", ".join(edge.reasons)
         style = ", style=bold" if edge.before in schedule.waits[edge.after] else ""
         yield f'{indent}{prefix}{edge.before} -> {prefix}{edge.after} [label="{reasons}"{style}]'
+
+
+def save_picture(body: Body, name: str, path: str | os.PathLike[str]) -> Path:
+    """Draw a body into an image file: ranks from left to right, a colour for each stream.
+
+    Raises CdBackendError CD0848 where matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise CdBackendError(
+            Diagnostic(
+                "CD0848", "a picture of a plan needs matplotlib, which is not installed",
+                helps=("`pip install matplotlib`, or take the text for Graphviz: `plan.to_dot()`",),
+            )
+        ) from None  # fmt: skip
+    shown = list(_placed(body, name))
+    width = max((columns for *_, columns in shown), default=1)
+    figure = Figure(figsize=(2 + 1.7 * width, 1 + 0.9 * sum(max(r, 1) for _, _, r, _ in shown)))
+    heights = [max(rows, 1) + 0.5 for _, _, rows, _ in shown]
+    axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, (inner, label, rows, _) in zip(axes, shown, strict=True):
+        _draw(panel, inner, label, rows, width)
+    target = Path(path)
+    figure.savefig(target, dpi=120, bbox_inches="tight")
+    return target
+
+
+def _placed(body: Body, name: str) -> Iterator[tuple[Body, str, int, int]]:
+    """Yield a body and those inside, each with its name, its streams, and its longest path."""
+    yield body, name, len(body.schedule.devices), 1 + max(body.graph.ranks, default=0)
+    for node in body.nodes:
+        if isinstance(node, Step):
+            continue
+        labels = ("before the test", "after the test") if isinstance(node, Loop) else ()
+        for number, inner in enumerate(node.bodies):
+            if inner.nodes:
+                label = labels[number] if labels else f"branch {number}"
+                yield from _placed(inner, f"{node.name}, {label}")
+
+
+def _draw(axes: Any, body: Body, name: str, rows: int, width: int) -> None:
+    """Draw a body: a row for each stream, nodes by the number of edges before them."""
+    depth = [0] * len(body.nodes)
+    for edge in body.graph.kept:
+        depth[edge.after] = max(depth[edge.after], depth[edge.before] + 1)
+    used: dict[int, int] = {}
+    places = []
+    for at in body.schedule.order:
+        row = body.schedule.streams[at][0]
+        column = max(depth[at], used.get(row, -1) + 1)
+        used[row] = column
+        places.append((at, column, row))
+    where = {at: (column, row) for at, column, row in places}
+    for edge in (*body.graph.kept, *body.schedule.added):
+        waits = edge.before in body.schedule.waits[edge.after]
+        axes.annotate(
+            "", where[edge.after], where[edge.before],
+            arrowprops={"arrowstyle": "->", "color": "0.2" if waits else "0.7", "shrinkA": 16,
+                        "shrinkB": 16, "lw": 1.5 if waits else 1},
+        )  # fmt: skip
+    for at, (column, row) in where.items():
+        axes.text(
+            column, row, f"{at} {body.nodes[at].name}", ha="center", va="center", fontsize=8,
+            bbox={"boxstyle": "round", "facecolor": f"C{row % 10}", "alpha": 0.5},
+        )  # fmt: skip
+    axes.set_xlim(-0.7, max(width - 0.3, max((c for _, c, _ in places), default=0) + 0.7))
+    axes.set_ylim(rows - 0.4, -0.6)
+    labels = [f"{device}/{n}" for n, device in enumerate(body.schedule.devices)]
+    axes.set_yticks(range(rows), labels, fontsize=8)
+    axes.set_xticks([])
+    axes.set_title(name, fontsize=9, loc="left")
+    axes.set_frame_on(False)

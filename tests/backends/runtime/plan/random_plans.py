@@ -146,7 +146,9 @@ class Generator:
         if drawn < 0.4 and self.contexts > 1:
             return Move(*rng.sample(range(self.contexts), 2))
         if drawn < 0.5 and self.contexts > 1:
-            between = tuple(self.call(rng.randrange(self.contexts)) for _ in range(rng.randint(0, 2)))
+            between = tuple(
+                self.call(rng.randrange(self.contexts)) for _ in range(rng.randint(0, 2))
+            )
             mode = rng.choice(("copy", "streaming"))
             return Merge(*rng.sample(range(self.contexts), 2), mode, between)
         return self.call(context)
@@ -172,7 +174,8 @@ class Sides:
         self.cap = rng.choice((None, None, 1, 2, 3))
         self.inits = np.array([[rng.randrange(5)] * SIZE for _ in range(count * OWN + 1)], float)
         self.tensors = [
-            pe.tensor(f"t{n}", SIZE, dtype="float64", init=init) for n, init in enumerate(self.inits)
+            pe.tensor(f"t{n}", SIZE, dtype="float64", init=init)
+            for n, init in enumerate(self.inits)
         ]
         devices = [pe.device(f"cc:{rng.randrange(2)}") for _ in range(count)]
         self.contexts = [device.stream(threaded=False).context() for device in devices]

@@ -1,0 +1,117 @@
+"""What is recorded: nodes with what they read and write, merge buffers, places in the source."""
+
+from __future__ import annotations
+
+import pytest
+
+import plusequals as pe
+from plusequals.backends.runtime.plan.recording import PredicateSpec, Recorder
+from plusequals.backends.runtime.plan.steps import Loop, Step
+from plusequals.backends.runtime.state import RUNTIME
+
+from .scenes import Scene, add, count_up, double, merged
+
+
+def test_steps_name_what_they_read_and_write_and_where_they_are() -> None:
+    scene = Scene()
+    step = scene.link(add, scene.c, scene.a, scene.b)
+    with pe.plan() as plan:
+        step()
+    (node,) = plan.program.body.nodes
+    assert isinstance(node, Step)
+    assert [r.label for r in node.reads] == ["a", "b"]
+    assert [w.label for w in node.writes] == ["c"]
+    assert node.line.startswith("test_recording.py:")
+    assert (node.name, node.kind, node.devices) == ("add", "routine", ("cc:0",))
+
+
+def test_a_loop_reads_what_it_may_not_write() -> None:
+    scene = Scene()
+    step = scene.link(double, scene.b, scene.a)
+    with pe.plan() as plan:
+        with plan.while_(lambda count: False):
+            step()
+    (node,) = plan.program.body.nodes
+    assert isinstance(node, Loop)
+    assert {r.label for r in node.reads} == {"a", "b"}
+    assert {w.label for w in node.writes} == {"b"}
+
+
+def test_a_merge_in_place_is_copied_before_its_source_is_written() -> None:
+    scene, other = Scene(), Scene("")
+    home, consumer = scene.link(count_up, scene.a), other.link(merged, scene.a)
+
+    def names(written: bool) -> list[str]:
+        with pe.plan() as plan:
+            home.context.merge_into(consumer, scene.a, mode="streaming")
+            if written:
+                home()
+            consumer()
+        return [node.name for node in plan.program.body.nodes]
+
+    assert names(written=False) == ["merged"]
+    assert names(written=True) == ["merge a", "count_up", "merged"]
+
+
+def test_a_routine_linked_with_a_source_merges_by_itself() -> None:
+    scene, other = Scene(), Scene("")
+    home = scene.link(count_up, scene.a)
+    other.link(count_up, scene.a)
+    consumer = merged.compile(scene.a).link(other.context, merge_from=home.context)
+    with pe.plan() as plan:
+        home()
+        consumer()
+    plan()
+    assert consumer.context.numpy(scene.a)[0] == 1
+
+
+def test_what_nothing_has_written_is_known_at_once() -> None:
+    labels = [pe.tensor(label, 4, dtype="float64") for label in "xyz"]
+    stream = pe.device("cc").stream(threaded=False)
+    first = double.compile(labels[1], labels[0]).link(stream.context())
+    second = double.compile(labels[2], labels[1]).link(first.context)
+    with pe.plan(), pytest.raises(pe.CdError, match="CD0850.*reads `y`"):
+        second()
+    with pe.plan() as plan:
+        first()
+        second()
+    plan()
+
+
+def test_a_routine_that_would_load_what_was_copied_to_the_host_is_refused() -> None:
+    scene, other = Scene(), Scene("")
+    home, away = scene.link(count_up, scene.a), other.link(count_up, scene.a)
+    with pe.plan():
+        home()
+        home.context.to_host(scene.a)
+        home()
+        with pytest.raises(pe.CdError, match="CD0866.*would load `a`"):
+            away()
+
+
+def test_steps_outside_of_branches_are_refused() -> None:
+    scene = Scene()
+    step = scene.link(count_up, scene.a)
+    with pe.plan() as plan:
+        case = plan.case_of(lambda: 0)
+        with pytest.raises(pe.CdError, match="CD0868.*`count_up` is in no branch"), case:
+            step()
+
+
+def test_predicates_are_functions_or_tensors() -> None:
+    tensor = pe.tensor("t", ())
+    assert PredicateSpec.of(tensor, ()) == PredicateSpec(None, (tensor.field(),))
+    assert PredicateSpec.of(len, [tensor]).function is len
+    with pytest.raises(pe.CdError, match="CD0852"):
+        PredicateSpec.of(3, ())
+
+
+def test_a_recorder_takes_the_calls_of_its_thread_alone() -> None:
+    recorder = Recorder(None)
+    RUNTIME.plan(recorder)
+    try:
+        assert RUNTIME.planned() is recorder
+    finally:
+        RUNTIME.plan(None)
+    assert RUNTIME.planned() is None
+    assert recorder.recorded().nodes == ()

@@ -369,6 +369,9 @@ class _Program:
                     queue_copy(context.stream, newest, buffer)
                 elif field.host_tick > buffer.tick:
                     context.refresh(field, buffer)
+            for field, buffer in self.recorded.asked:
+                if field.host_tick > buffer.tick:
+                    queue_copy(queue, field.host, buffer)
             for field in self.recorded.on_host:
                 queue_copy(queue, field.newest(), field.host)
             recorded = RUNTIME.recording(logged) is not None

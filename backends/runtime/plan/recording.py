@@ -71,7 +71,9 @@ class Recorded:
     contexts: tuple[Context, ...]
     on_host: tuple[Field, ...]
     """The fields that no step uses, whose host's array loops and branches read or write."""
-    own: frozenset[Context] = frozenset()
+    asked: tuple[tuple[Field, Buffer], ...]
+    """The arrays of loops and branches: what they may not write keeps the newest value."""
+    own: frozenset[Context]
     """The contexts of the plan's own: their arrays take over every newer version."""
 
 
@@ -154,10 +156,12 @@ class Recorder:
         steps = tuple(_steps(body.nodes))
         builder = _Builder(self._fields, steps, self.max_streams, self._device())
         nodes = builder.nodes(body.nodes)
-        own = frozenset(self._homes.values())
+        maybe = {r: None for node in nodes if not isinstance(node, Step) for r in node.reads}
+        asked = tuple((self._fields[r], r) for r in maybe if r in self._fields)
         return Recorded(
-            nodes, tuple(self._loads), tuple(self._contexts), tuple(builder.on_host), own
-        )
+            nodes, tuple(self._loads), tuple(self._contexts), tuple(builder.on_host), asked,
+            frozenset(self._homes.values()),
+        )  # fmt: skip
 
     def linked(self, compiled: Compiled, device_name: str) -> Routine:
         """Return a function's routine, linked where a routine recorded before has its arrays, else
@@ -391,8 +395,11 @@ class _Builder:
         before, after = (self._body(part) for part in (draft.before, draft.after))
         carries = tuple(self._carry(t, s, steps, draft.name, s) for t, s in draft.carry.items())
         predicate = self._predicate(draft.predicate, steps)
-        reads, writes = conditional_accesses((before, after), predicate.buffers, carries)
         targets = {carry.target for carry in carries}
+        sources = {carry.source for carry in carries}
+        reads, writes = conditional_accesses(
+            (before, after), (*predicate.buffers, *targets), sources - targets
+        )
         writes = tuple(resource for resource in writes if resource not in targets)
         devices = devices_of((before, after), self._device)
         return Loop(
@@ -405,7 +412,11 @@ class _Builder:
         bodies = tuple(self._body(branch) for branch in draft.branches)
         copies = tuple(self._carry(t, s, steps, draft.name, t) for t, s in draft.otherwise.items())
         predicate = self._predicate(draft.predicate, ())
-        reads, writes = conditional_accesses(bodies, predicate.buffers, copies)
+        reads, writes = conditional_accesses(
+            bodies,
+            (*predicate.buffers, *(copy.source for copy in copies)),
+            [copy.target for copy in copies],
+        )
         devices = devices_of(bodies, self._device)
         return Branch(draft.name, predicate, bodies, copies, reads, writes, devices, draft.line)
 

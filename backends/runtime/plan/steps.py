@@ -11,7 +11,7 @@ Nodes name physical arrays. In a loop whose arrays change places a name may stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
@@ -209,18 +209,19 @@ def scheduled(nodes: Sequence[Node], max_streams: int | None) -> Body:
 
 
 def conditional_accesses(
-    bodies: Sequence[Body], tests: Sequence[Buffer], copies: Sequence[Carry]
+    bodies: Sequence[Body], read: Iterable[Resource], written: Iterable[Resource]
 ) -> tuple[tuple[Resource, ...], tuple[Resource, ...]]:
-    """Return what a loop or a branch reads and writes: what it may write keeps its value where it
-    does not, so that it is read, too."""
-    reads: dict[Resource, None] = dict.fromkeys(tests)
+    """Return what a loop or a branch reads and writes, beside its bodies some resources.
+
+    What it may write keeps its value where it does not, so that it is read, too.
+    """
+    reads = dict.fromkeys(read)
     writes: dict[Resource, None] = {}
     for body in bodies:
         for node in body.nodes:
             reads |= dict.fromkeys(node.reads)
             writes |= dict.fromkeys(node.writes)
-    reads |= dict.fromkeys(carry.source for carry in copies)
-    writes |= dict.fromkeys(carry.target for carry in copies)
+    writes |= dict.fromkeys(written)
     return tuple(reads | writes), tuple(writes)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ def add_at() -> Any:
 class Sides:
     """A plan and the arrays of its serial meaning."""
 
-    def __init__(self, seed: int, delays: bool = True) -> None:
+    def __init__(self, seed: int, backend: str = "cc", delays: bool = True) -> None:
         self.rng = rng = random.Random(seed)
         count = rng.randint(1, 3)
         self.generator = Generator(rng, count)
@@ -177,9 +178,9 @@ class Sides:
             pe.tensor(f"t{n}", SIZE, dtype="float64", init=init)
             for n, init in enumerate(self.inits)
         ]
-        devices = [pe.device(f"cc:{rng.randrange(2)}") for _ in range(count)]
+        devices = [pe.device(f"{backend}:{rng.randrange(2)}") for _ in range(count)]
         self.contexts = [device.stream(threaded=False).context() for device in devices]
-        self.delays = delays
+        self.backend, self.delays = backend, delays
         self.links: dict[Any, Any] = {}
         self.homes = [self._home(n) for n in range(count)]
         self.arrays = {
@@ -324,7 +325,7 @@ class Sides:
             if self.rng.random() < 0.5:
                 plan()
             else:
-                plan.run(on=pe.device("cc").stream()).wait()
+                plan.run(on=pe.device(self.backend).stream()).wait()
             self.run(self.operations)
             for (context, number), array in self.arrays.items():
                 found = self.homes[context].numpy(self._tensor(context, number))
@@ -357,7 +358,7 @@ def _written(operation: Any) -> Iterator[Place]:
                     yield from _written(inner)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--plans", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -377,7 +378,8 @@ def main() -> None:
             print(f"seed {given.seed * 1_000_000 + n}: {why}\n{sides.operations}", flush=True)
         if n % 100 == 99:
             print(f"{n + 1} plans, {refused} refused, {wrong} wrong", flush=True)
+    return wrong
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(bool(main()))

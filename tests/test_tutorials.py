@@ -106,6 +106,16 @@ def test_without_a_gpu_it_is_said_what_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_plan_with_loops_and_a_branch_finds_the_warmer_plate(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[6], tmp_path)
+    assert "plates: 5 nodes, 2 streams" in printed
+    assert "means: 25.02 and 14.98" in printed
+    assert "the warmer one has 25.02" in printed
+    assert "on the second one the answer is 50.12" in printed
+    assert (tmp_path / "07_plan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.slow
 @needs_gxx
 def test_the_gpu_tutorial_on_a_device_that_is_played(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

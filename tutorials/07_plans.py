@@ -52,6 +52,9 @@ def plate(label, heat):
     return old, new, most, pe.tensor(f"{label} mean", 1, dtype="float64")
 
 
+# A plan knows tensors: what it computes stays in them, and what it reads is what they hold when it
+# runs. The change starts at infinity, so that there is a first step.
+
 first, second = plate("first", 100.0), plate("second", 60.0)
 answer = pe.tensor("answer", 1, dtype="float64")
 
@@ -65,7 +68,10 @@ with pe.plan(name="plates") as plan:
     for name, (old, new, most, result) in (("first", first), ("second", second)):
         with plan.while_(
             lambda count, change: bool(change[0] > 1e-3),
-            reads=[most], carry={old: new}, at_most=100_000, name=f"cool the {name}",
+            reads=[most],
+            carry={old: new},
+            at_most=100_000,
+            name=f"cool the {name}",
         ) as loop:
             cool(new, old, most)
         describe(result, new)
@@ -83,7 +89,7 @@ with pe.plan(name="plates") as plan:
 # --- What it decided ----------------------------------------------------------------------------
 #
 # The two loops have nothing in common, so they have a stream each. The table says for every node
-# what it waits for, and why: `RAW` is a read after a write, of the array behind it.
+# what it waits for, and why: `RAW` is a read after a write, of the array named after it.
 
 print(plan)
 print(f"\npicture: {plan.save_picture(given.out / '07_plan.png').name}")

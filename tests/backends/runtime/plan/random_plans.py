@@ -105,6 +105,7 @@ class Generator:
     rng: random.Random
     contexts: int
     loops: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def body(self, most: int, depth: int) -> tuple[Any, ...]:
         return tuple(self.operation(depth) for _ in range(self.rng.randint(0, most)))
@@ -128,7 +129,8 @@ class Generator:
         rng, drawn = self.rng, self.rng.random()
         context = rng.randrange(self.contexts)
         if depth and drawn < 0.12:
-            name = f"loop {rng.randrange(1000)}"
+            name = f"loop {len(self.names)}"
+            self.names.append(name)
             self.loops.append(name)
             before = self.body(1, depth - 1) if rng.random() < 0.4 else ()
             after = self.body(4, depth - 1)
@@ -297,7 +299,6 @@ class Sides:
         arrays, count = self.arrays, 0
         targets = {target: arrays[target] for target, _ in loop.carry}
         outputs = {s: t for t, s in reversed(loop.carry) if s not in targets}
-        last = dict.fromkeys(outputs, None)
         while True:
             self.counts[loop.name] = count
             self.run(loop.before)
@@ -315,7 +316,6 @@ class Sides:
                 if output not in written:
                     arrays[output] = targets[target]
         arrays.update(targets)
-        assert last is not None
 
     def check(self, times: int = 2) -> None:
         """Run both sides; raises AssertionError where they differ."""

@@ -74,7 +74,7 @@ Element = tuple[int, tuple[Index, ...]]
 class OuterLoopReason(Reason):
     """Why an outer loop is vectorized."""
 
-    APART = "the iterations of an inner loop need each other, those of this one do not"
+    APART = "its iterations are independent, and the inner loops stay in order"
 
 
 def vectorize_outer(program: Program, target: Target) -> Decided:

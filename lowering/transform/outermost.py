@@ -83,7 +83,10 @@ class OutermostRewriter(ABC):
 
     @abstractmethod
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return what replaces a loop, None where it stays; `outer` are the loops around it."""
+        """Return what replaces a loop, None where it stays; `outer` are the loops around it.
+
+        It records a decision for what it replaces: without decisions nothing is replaced.
+        """
 
     def body(self, body: Body, outer: tuple[For, ...]) -> Body:
         """Return a list of statements with its outermost nests rewritten, as far as they are."""

@@ -229,7 +229,7 @@ def test_what_was_done_is_told_once() -> None:
     program = contract_arrays(lowered(text, y="f32[40]", x="f32[9, 40]")).program
     (told,) = vectorize_outer(program, STRICT).decisions
     assert told.node is not None and told.node.label == "y", "and not what a round has for itself"
-    assert "iterations of an inner loop need each other" in told.sentence()
+    assert "its iterations are independent, and the inner loops stay in order" in told.sentence()
     plain = lowered("y[i] = x[i]", y="f32[40]", x="f32[40]")
     assert vectorize_outer(plain, STRICT) == Decided(plain, ())
 

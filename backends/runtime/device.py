@@ -69,6 +69,8 @@ class Context:
         self.notes: dict[object, Any] = {}
         """Facts for routines linked later: the first writer of a field, versions that were read."""
         self._arrays: dict[Field, Buffer] = {}
+        self.routines: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The routines that were linked into it, and let go of its arrays when it ends."""
         self._children: weakref.WeakSet[Context] = weakref.WeakSet()
         if parent is not None:
             parent._children.add(self)
@@ -272,7 +274,10 @@ class Context:
         return consumer.context.device is self.device and source not in consumer.written
 
     def finalize(self) -> None:
-        """Wait for the stream and free the arrays of this context, not its parents'; idempotent."""
+        """Wait for the stream and free the arrays of this context, not its parents'; idempotent.
+
+        Routines that were linked into it let go of them, and are not called any more.
+        """
         with hold_scheduling(self.stream):
             if self.finalized:
                 return
@@ -285,16 +290,29 @@ class Context:
             self.stream.synchronize()
         finally:
             self._arrays.clear()
+            self._release()
 
     def _end(self) -> None:
         self.live = False
         for child in list(self._children):
             child._end()
 
-    def require_live(self) -> None:
-        """Raise CdBackendError CD0845 where the context, or a parent, was finalized."""
+    def _release(self) -> None:
+        """Let routines of this context, and of those in it, let go of their arrays."""
+        for routine in list(self.routines):
+            routine.release()
+        for child in list(self._children):
+            child._release()
+
+    def require_live(self, routine: str = "") -> None:
+        """Raise CdBackendError CD0845 where the context, or a parent, was finalized.
+
+        The message names the routine, if one is called.
+        """
         if not self.live:
-            message = f"this context of {self.stream.name} was finalized"
+            what = f"`{routine}` was linked into a" if routine else "this"
+            that = " that" if routine else ""
+            message = f"{what} context of {self.stream.name}{that} was finalized"
             helps = ("link the routine again, in a context that is alive",)
             raise CdBackendError(Diagnostic("CD0845", message, helps=helps))
 

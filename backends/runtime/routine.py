@@ -157,6 +157,14 @@ class Routine:
         self._versions = self._version_record(read_only) if compiled.computed else None
         self._fast_call = self._make_fast_call()
         compiled.settle(context, self.name)
+        context.routines.add(self)
+
+    def release(self) -> None:
+        """Let go of all arrays: its context was finalized."""
+        self.buffers, self.arrays = {}, {}
+        self.reads = self.written = ()
+        self.loads = self.writes = ()
+        self.static_run = self._fast_call = None
 
     @property
     def bindings(self) -> Bindings:
@@ -180,6 +188,7 @@ class Routine:
 
     def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Queue the routine without the fast path."""
+        self.context.require_live(self.name)
         stream = self.context.stream
         if self.static_run is not None and not args and not kwargs:
             self.require_order()
@@ -330,7 +339,7 @@ class Routine:
 
     def _refresh_arrays(self) -> None:
         """Queue copies of newer host versions; raises CdBackendError CD0845 after `finalize`."""
-        self.context.require_live()
+        self.context.require_live(self.name)
         for held_field, buffer in self.loads:
             if held_field.host_tick > buffer.tick:
                 self.context.refresh(held_field, buffer)

@@ -196,7 +196,7 @@ class Recorder:
         Raises what the call raises for wrong arguments, and CdTypeError CD0862 for one that returns
         something, CD0866 for what plans do not take.
         """
-        routine.context.require_live()
+        routine.context.require_live(routine.name)
         if routine.compiled.procedure.results:
             raise needs_value(f"`{routine.name}` returns something", (
                 "let it write what it computes into a tensor: `y[i] = ...`",

@@ -331,3 +331,22 @@ def test_trap_everything_is_collected_in_any_order(order: tuple[int, ...]) -> No
 def test_what_is_no_name_is_no_device(name: Any) -> None:
     with pytest.raises(TypeError, match="CD0852.*name of a device"):
         pe.device(name)
+
+
+def test_a_routine_that_lives_on_keeps_no_array_of_a_finalized_context() -> None:
+    p = pe.tensor("p", 100_000, dtype="float64")
+    device = pe.device("cc")
+    before = device.used_memory
+    parent = device.stream(threaded=False).context()
+    routine = pe.cd_from_source("def up(p):\n    p[i] += 1.0\n").compile(p).link(parent)
+    child = pe.cd_from_source("def down(p):\n    p[i] -= 0.5\n").compile(p).link(routine.context)
+    routine(), child()
+    assert device.used_memory == before + p.numpy().nbytes
+    parent.finalize()
+    assert device.used_memory == before + p.numpy().nbytes, "it is the child's"
+    routine.context.finalize()
+    assert device.used_memory == before
+    for ended in (routine, child):
+        with pytest.raises(pe.CdError, match=f"CD0845.*`{ended.name}` was linked into a context"):
+            ended()
+    assert p.numpy()[0] == 0.5

@@ -142,7 +142,9 @@ def run(kernels: int, programs: int, seed: int) -> None:
     """Run everything; raises AssertionError where results differ."""
     if programs:
         print("ran", run_random(programs, seed), flush=True)
-    for what in (lambda: run_kernels(kernels), run_threads, run_faults, run_forks, run_interrupted):
+    kinds = (lambda: run_kernels(kernels), run_threads, run_plans, run_faults, run_forks,
+             run_interrupted)  # fmt: skip
+    for what in kinds:
         print("ran", what(), flush=True)
 
 
@@ -267,6 +269,15 @@ def run_threads() -> str:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda _: all(call() for _ in range(100)), range(4)))
     return "4 threads at once, 400 calls"
+
+
+def run_plans() -> str:
+    """Run random plans, whose streams have threads of their own."""
+    from .backends.runtime.plan.random_plans import Sides
+
+    for seed in range(100):
+        Sides(seed).check()
+    return "100 random plans"
 
 
 def run_faults() -> str:

@@ -33,7 +33,7 @@ from .recording import (
     Recorder,
     caller_line,
 )
-from .report import dot, save_picture, statistics, table
+from .report import dot, explanation, save_picture, statistics, table
 from .steps import Body, Counter, Frame, Node, Step, scheduled
 
 
@@ -176,6 +176,17 @@ class Plan:
     def stats(self) -> dict[str, int]:
         """Return counts: nodes, streams, events, waits, edges, removed and added edges."""
         return statistics(self.program.body)
+
+    def explain(self, routine: Routine | str) -> str:
+        """Return why each step of a routine, or loop or branch of a name, comes when it does.
+
+        Raises CdValueError CD0869 where the plan has none of that name.
+        """
+        name = routine if isinstance(routine, str) else routine.name
+        text = explanation(self.program.body, name)
+        if not text:
+            raise self.program.no_node(name)
+        return text
 
     def to_dot(self) -> str:
         """Return the graph as text for Graphviz: nodes in the colours of their streams."""
@@ -454,6 +465,18 @@ class _Program:
             and any(at == d or ancestors[d] >> at & 1 for d in ends)
         ]  # fmt: skip
 
+    def no_node(self, name: str) -> CdValueError:
+        """Return the error CD0869 for a name that no node has."""
+        known = [node.name for node in self.body.nodes]
+        suggestion = nearest(name, known)
+        return CdValueError(
+            Diagnostic(
+                "CD0869", f"`{self.name}` has no `{name}`",
+                notes=(f"it has {', '.join(dict.fromkeys(known)) or 'nothing'}",),
+                helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
+            )
+        )  # fmt: skip
+
     def _numbers(
         self, wanted: Sequence[Routine | str] | None, default: Sequence[int]
     ) -> Sequence[int]:
@@ -462,15 +485,7 @@ class _Program:
         names = [given if isinstance(given, str) else given.name for given in wanted]
         for name in names:
             if all(node.name != name for node in self.body.nodes):
-                known = [node.name for node in self.body.nodes]
-                suggestion = nearest(name, known)
-                raise CdValueError(
-                    Diagnostic(
-                        "CD0869", f"`{self.name}` has no `{name}`",
-                        notes=(f"it has {', '.join(dict.fromkeys(known)) or 'nothing'}",),
-                        helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
-                    )
-                )  # fmt: skip
+                raise self.no_node(name)
         return [at for at, node in enumerate(self.body.nodes) if node.name in names]
 
 

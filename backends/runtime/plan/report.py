@@ -70,6 +70,36 @@ def _lines(body: Body, name: str) -> Iterator[str]:
                 yield from ("    " + line for line in _lines(inner, f"{node.name}, {label}"))
 
 
+def explanation(body: Body, name: str) -> str:
+    """Return why each node of a name comes when it does, "" where there is none."""
+    return "\n".join(_explained(body, name, ""))
+
+
+def _explained(body: Body, name: str, where: str) -> Iterator[str]:
+    schedule, graph = body.schedule, body.graph
+    for at, node in enumerate(body.nodes):
+        inside = f" in `{where}`" if where else ""
+        if node.name == name:
+            stream = " and ".join(f"{schedule.devices[s]}/{s}" for s in schedule.streams[at])
+            yield f"{at} `{name}`{inside}, recorded at {node.line}: on stream {stream}"
+            for edge in (*graph.kept, *schedule.added):
+                if edge.after == at:
+                    earlier = f"{edge.before} `{body.nodes[edge.before].name}`"
+                    how = "waits for" if edge.before in schedule.waits[at] else "comes after"
+                    yield f"    {how} {earlier}: {', '.join(edge.reasons)}"
+            for edge in graph.edges:
+                if edge.after == at and edge not in graph.kept:
+                    earlier = f"{edge.before} `{body.nodes[edge.before].name}`"
+                    yield f"    {earlier} has ended then anyway: {', '.join(edge.reasons)}"
+            if at in schedule.first:
+                yield "    waits for the begin, on a stream of its own"
+            if not graph.ancestors[at] and at not in schedule.first:
+                yield "    depends on nothing before it"
+        if not isinstance(node, Step):
+            for inner in node.bodies:
+                yield from _explained(inner, name, node.name)
+
+
 def dot(body: Body, name: str) -> str:
     """Return a body as text in the DOT language: nodes in the colours of their streams."""
     return "\n".join(("digraph plan {", f'    label="{name}"', "    node [style=filled]",

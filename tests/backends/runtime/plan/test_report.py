@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import plusequals as pe
 
 from .scenes import Scene, add, count_up, double
@@ -36,6 +38,20 @@ def test_a_table_says_why_each_node_waits() -> None:
         "       node    rank  stream  signals  waits for  why it is after others  line",
         "    0  double  0     cc:0/0                                              LINE",
     ]
+
+
+def test_what_a_step_waits_for_is_explained() -> None:
+    plan = _plan()
+    lines = re.sub(r"test_report.py:\d+", "LINE", plan.explain("double")).splitlines()
+    assert lines == [
+        "1 `double`, recorded at LINE: on stream cc:0/0",
+        "    comes after 0 `count_up`: RAW a",
+        "0 `double` in `while`, recorded at LINE: on stream cc:0/0",
+        "    depends on nothing before it",
+    ]
+    assert "waits for 2 `while`: RAW c" in plan.explain("add")
+    with pytest.raises(pe.CdError, match="CD0869.*\n.*\n.*did you mean `double`"):
+        plan.explain("duoble")
 
 
 def test_a_graph_has_every_node_and_edge() -> None:

@@ -145,6 +145,9 @@ def run(kernels: int, programs: int, seed: int) -> None:
     kinds = (lambda: run_kernels(kernels), run_threads, run_plans, run_faults, run_forks,
              run_interrupted)  # fmt: skip
     for what in kinds:
+        if what is run_forks and "=thread" in os.environ.get("CC", ""):
+            print("ran no forks: ThreadSanitizer of gcc 12 itself ends in some of their children")
+            continue
         print("ran", what(), flush=True)
 
 

@@ -374,8 +374,7 @@ def _in_iteration(run: Run, where: str) -> Run:
 
 def _holds(loop: Loop, frame: Frame, count: int) -> bool:
     """Return whether a loop goes on; raises CdTypeError CD0863 for what is no truth value."""
-    first = () if loop.predicate.function is None else (count,)
-    value = loop.predicate.evaluate(frame, *first)
+    value = loop.predicate.evaluate(frame, count)
     try:
         return bool(value)
     except (TypeError, ValueError):

@@ -104,13 +104,15 @@ class Plan:
     ) -> WhileLoop:
         """Return a context manager that records the iterations of a loop.
 
-        `predicate(count, *values)` gets the number of iterations so far, and fresh values of
-        `reads`; instead of a function it may be a tensor with one element. `carry={x: y}` gives
+        `predicate(count, *values)` gets the number of iterations so far, if it takes one argument
+        more than there are `reads`, and fresh values of these; instead of a function it may be a
+        tensor with one element. `carry={x: y}` gives
         `x` in each iteration the value that `y` had at the end of the last one. More than `at_most`
         iterations are an error of the run (CD0865).
         """
         recorder = self._require_recording("plan.while_")
-        return WhileLoop(recorder, PredicateSpec.of(predicate, reads), carry or {}, at_most, name)
+        spec = PredicateSpec.of(predicate, reads, in_loop=True)
+        return WhileLoop(recorder, spec, carry or {}, at_most, name)
 
     def case_of(
         self,

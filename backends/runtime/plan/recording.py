@@ -6,6 +6,8 @@ the plan calls when it runs.
 
 from __future__ import annotations
 
+import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,16 +85,32 @@ class PredicateSpec:
 
     function: Callable[..., Any] | None
     reads: tuple[Any, ...]
+    counted: bool = False
+    """Whether the function gets the number of iterations before the values."""
 
     @classmethod
-    def of(cls, given: Any, reads: Sequence[Any]) -> PredicateSpec:
+    def of(cls, given: Any, reads: Sequence[Any], in_loop: bool = False) -> PredicateSpec:
         """Return the predicate of a function of `reads`, or of a tensor with one element.
 
-        CdTypeError CD0852 for anything else.
+        That of a loop gets the number of iterations, too, if it takes one argument more. Raises
+        CdTypeError CD0852 for anything else, CD0863 for a function of other arguments.
         """
-        if not hasattr(given, "field") and not isinstance(given, Field) and callable(given):
-            return cls(given, tuple(reads))
-        return cls(None, (field_of(given),))
+        if hasattr(given, "field") or isinstance(given, Field) or not callable(given):
+            return cls(None, (field_of(given),))
+        least, most = _argument_counts(given)
+        for counted in (True, False) if in_loop else (False,):
+            if least <= len(reads) + counted <= most:
+                return cls(given, tuple(reads), counted)
+        wanted = f"{len(reads)} values" + (", and the number of iterations" if in_loop else "")
+        message = f"a predicate that takes {least} arguments or more is given {wanted}"
+        if most < len(reads):
+            message = f"a predicate that takes {most} arguments at most is given {wanted}"
+        raise CdTypeError(
+            Diagnostic(
+                "CD0863", message,
+                helps=("let it take one argument for each of `reads`: `lambda x, y: ...`",),
+            )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -428,7 +446,7 @@ class _Builder:
             read if isinstance(read, Counter) else self._array(field_of(read), steps)
             for read in spec.reads
         )
-        return Predicate(spec.function, reads)
+        return Predicate(spec.function, reads, spec.counted)
 
     def _carry(
         self, target: Any, source: Any, steps: Sequence[Step], name: str, written: Any
@@ -482,6 +500,19 @@ def _steps(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
             case BranchDraft():
                 for branch in each.branches:
                     yield from _steps(branch)
+
+
+def _argument_counts(function: Callable[..., Any]) -> tuple[int, float]:
+    """Return how many positional arguments a function takes, at least and at most."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return 0, math.inf
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.default is p.empty for p in positional)
+    return least, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(
+        positional
+    )
 
 
 def _nothing() -> None:

@@ -87,19 +87,25 @@ class Predicate:
 
     function: Callable[..., Any] | None
     reads: tuple[Buffer | Counter, ...]
+    counted: bool = False
+    """Whether the function gets the number of iterations before the values."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """The arrays that it reads."""
         return tuple(read for read in self.reads if isinstance(read, Buffer))
 
-    def evaluate(self, frame: Frame, *first: int) -> Any:
-        """Return its value; `first` are numbers before the values."""
+    def evaluate(self, frame: Frame, count: int = 0) -> Any:
+        """Return its value in a frame, in an iteration of its loop."""
         values = [
             frame.counts[read] if isinstance(read, Counter) else _fresh(frame.array(read))
             for read in self.reads
         ]
-        return values[0] if self.function is None else self.function(*first, *values)
+        return (
+            values[0]
+            if self.function is None
+            else self.function(*([count] * self.counted), *values)
+        )
 
 
 def _fresh(array: Array) -> Any:

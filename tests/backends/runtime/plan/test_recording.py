@@ -101,9 +101,25 @@ def test_steps_outside_of_branches_are_refused() -> None:
 def test_predicates_are_functions_or_tensors() -> None:
     tensor = pe.tensor("t", ())
     assert PredicateSpec.of(tensor, ()) == PredicateSpec(None, (tensor.field(),))
-    assert PredicateSpec.of(len, [tensor]).function is len
+    assert PredicateSpec.of(lambda a: a, [tensor]).reads == (tensor,)
     with pytest.raises(pe.CdError, match="CD0852"):
         PredicateSpec.of(3, ())
+
+
+def test_the_predicate_of_a_loop_takes_the_count_if_it_takes_one_argument_more() -> None:
+    tensor = pe.tensor("t", ())
+    for function, reads, counted in (
+        (lambda count: True, 0, True), (lambda: True, 0, False), (lambda a: True, 1, False),
+        (lambda count, a: True, 1, True), (lambda *a: True, 2, True),
+        (lambda a, b=1: True, 1, True),
+    ):  # fmt: skip
+        spec = PredicateSpec.of(function, [tensor] * reads, in_loop=True)
+        assert spec.counted is counted
+    for function in (lambda: True, lambda a, b, c: True):
+        with pytest.raises(pe.CdError, match="CD0863.*a predicate that takes"):
+            PredicateSpec.of(function, [tensor], in_loop=True)
+    with pytest.raises(pe.CdError, match="CD0863.*2 arguments or more is given 1 values"):
+        PredicateSpec.of(lambda count, a: 0, [tensor])
 
 
 def test_a_recorder_takes_the_calls_of_its_thread_alone() -> None:

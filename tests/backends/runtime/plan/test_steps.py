@@ -23,7 +23,9 @@ def test_a_predicate_gets_numbers_counters_and_copies() -> None:
     number, array = (Buffer(n, np.array(v), None) for n, v in (("n", 2.5), ("v", [1.0, 2.0])))
     counter = Counter("loop")
     frame = Frame({}, {}, {counter: 7})
-    got = Predicate(lambda *values: values, (number, array, counter)).evaluate(frame, 3)
+    got = Predicate(lambda *values: values, (number, array, counter), counted=True).evaluate(
+        frame, 3
+    )
     assert got[:2] == (3, 2.5)
     assert got[2].tolist() == [1, 2]
     assert got[2] is not array.array

@@ -4,8 +4,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from pycparser.c_generator import CGenerator
-from pycparser.c_parser import CParser
 
 from plusequals.backends.codegen.c_expression import Scope
 from plusequals.backends.codegen.dialect import C
@@ -16,6 +14,7 @@ from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Posit
 from plusequals.lowering.ir.indexing import const, floordiv, minimum, mod, multiply, var
 from plusequals.lowering.ir.ops import OPS
 
+from .brackets import with_brackets
 from .programs import apply, at, node, number, position, read, symbols
 
 i, j, n = symbols("i j n")
@@ -204,13 +203,6 @@ def _forms(*operands: Expr) -> list[Expr]:
     return [*casts, *(apply(name, first, second) for name in operators), Select(p, first, second)]
 
 
-def _parsed(text: str) -> str:
-    """Return C text with every pair of brackets."""
-    typedefs = "typedef long int64_t; typedef signed char int8_t; typedef _Bool bool;\n"
-    tree = CParser().parse(f"{typedefs}double r = {text};")
-    return CGenerator(reduce_parentheses=False).visit(tree.ext[-1])
-
-
 def test_brackets_never_change_what_an_operand_is() -> None:
     compared = 0
     for dtype, names in NAMES.items():
@@ -224,6 +216,6 @@ def test_brackets_never_change_what_an_operand_is() -> None:
                     name = NESTED.expression(names[0]).text
                     text, model_text = (NESTED.expression(e).text for e in (form, model))
                     put = re.sub(rf"\b{name}\b", lambda _, t=nested_text: t, model_text)
-                    assert _parsed(text) == _parsed(put), (text, put)
+                    assert with_brackets(text) == with_brackets(put), (text, put)
                     compared += 1
     assert compared > 1000

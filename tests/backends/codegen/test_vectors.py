@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from plusequals.lowering.placement import place_nodes
 
 from ...lowering.ir.build import ap, at, bool_, f32, f64, i64, num, pos, read, symbols
 from ...lowering.ir.build import node as array
+from .brackets import with_brackets
 from .harness import FFI, VECTORS, load, needs_compiler
 from .random_lanes import LOOPS, differences, made
 
@@ -278,3 +280,35 @@ def test_short_loops_over_steps_of_a_full_tile_are_written_out_step_by_step(
     pragmas = [line.split()[-1] for line in lines if "#pragma GCC unroll" in line]
     assert pragmas == [str(one) for one in told]
     assert sum(line.strip() == "apart();" for line in lines) == kept
+
+
+def _forms(first: Expr, second: Expr) -> list[Expr]:
+    """Return what vectors do with two operands."""
+    made = [ap(name, first, second) for name in ("add", "sub", "mul", "div", "max")]
+    made += [ap(name, first) for name in ("neg", "sqrt", "abs")]
+    made += [Select(ap(name, first, second), first, second) for name in ("lt", "eq", "le")]
+    return [*made, Cast(ap("lt", first, second), f32), ap("add", first, first)]
+
+
+def _vector_text(expr: Expr) -> str:
+    text = source_of(program(over(Store(at(Y, lane), expr))), 256).text
+    found = re.findall(r"\*\(f32x8_at \*\)&y\[0\] = (.*?);", text, re.DOTALL)
+    return found[0] if found else ""
+
+
+def test_brackets_never_change_what_an_operand_is() -> None:
+    element, other, scalar = read(X, lane), read(Z, lane), read(S)
+    compared = 0
+    for nested in (*_forms(element, scalar), *_forms(scalar, element)):
+        nested_text = _vector_text(nested)
+        if not nested_text or nested_text.startswith("all_"):
+            continue  # no vector, or a scalar, which the operator around it may broadcast
+        for at_first in (True, False):
+            pairs = [(each, element) if at_first else (element, each) for each in (nested, other)]
+            for form, model in zip(*(_forms(*pair) for pair in pairs), strict=True):
+                text, model_text = _vector_text(form), _vector_text(model)
+                if text and model_text:
+                    put = model_text.replace("*(const f32x8_at *)&z[0]", f"({nested_text})")
+                    assert with_brackets(text) == with_brackets(put)
+                    compared += 1
+    assert compared > 400

@@ -24,6 +24,7 @@ from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
 from .bindings import copy_into, is_number
+from .early_exit import returns_inside
 from .expressions import tested
 from .index.free_variables import idle_reduction
 from .index.notation import index_statement
@@ -58,8 +59,45 @@ def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
 
 def branch(frame: Frame, statement: s.If, run: Run) -> None:
     """Elaborate an `if`: one side where the test is static, otherwise both, with names merged."""
+    _branch_on(frame, settle_test(frame, tested(frame, statement.test)), statement, run)
+
+
+def branch_with_rest(
+    frame: Frame, statement: s.If, rest: tuple[s.Statement, ...], run: Run
+) -> None:
+    """Elaborate an `if` of which a side returns or raises, and the statements after it.
+
+    Where a side raises, what follows stays beside the branch, so that what it makes lives on; else
+    it is moved into the sides that fall through.
+    """
     ctx = frame.ctx
     test = settle_test(frame, tested(frame, statement.test))
+    raises = [_ends_in_raise(side) for side in (statement.then, statement.orelse)]
+    if isinstance(test, Static) or ctx.pointwise or raises[0] == raises[1]:
+        _branch_on(frame, test, with_rest(statement, rest), run)
+        return
+    side = statement.then if raises[0] else statement.orelse
+    other = statement.orelse if raises[0] else statement.then
+    holds = test.expr if raises[0] else negate(test.expr)
+    entry, variables, assumptions = dict(frame.names), dict(frame.variables), ctx.assumptions
+    problems = Problems(frame)
+    with _collect_side(ctx, assumptions.assuming(holds)) as out, problems.collecting():
+        run(frame, side)
+    frame.names, frame.variables = entry, {**frame.variables, **variables}
+    ctx.emit(Branch(holds, tuple(out), (), statement.span))
+    with _maybe(ctx), ctx.knowing(assumptions.assuming(negate(holds))), problems.collecting():
+        run(frame, (*other, *rest))
+    problems.tell()
+
+
+def _ends_in_raise(body: tuple[s.Statement, ...]) -> bool:
+    """Whether statements end in a `raise`, and return on no path."""
+    return bool(body) and isinstance(body[-1], s.Raise) and not returns_inside(body)
+
+
+def _branch_on(frame: Frame, test: Static | Scalar, statement: s.If, run: Run) -> None:
+    """Elaborate the sides of an `if`, or the one that a static test chooses."""
+    ctx = frame.ctx
     if isinstance(test, Static):
         run(frame, statement.then if test.value else statement.orelse)
         return
@@ -95,10 +133,16 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
 @contextmanager
 def _collect_side(ctx: Context, assumptions: Assumptions) -> Iterator[list[Statement]]:
     """Collect the statements of one side of a branch, which may not execute."""
+    with _maybe(ctx), ctx.block() as out, ctx.knowing(assumptions):
+        yield out
+
+
+@contextmanager
+def _maybe(ctx: Context) -> Iterator[None]:
+    """Elaborate statements that may not execute."""
     ctx.control, ctx.unsure = ctx.control + 1, ctx.unsure + 1
     try:
-        with ctx.block() as out, ctx.knowing(assumptions):
-            yield out
+        yield
     finally:
         ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
 

@@ -100,8 +100,7 @@ def _run_with_continuation(
     frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]
 ) -> None:
     if isinstance(statement, s.If):
-        # the statements after `if c: return a` are its `else`
-        branches.branch(frame, branches.with_rest(statement, rest), run)
+        branches.branch_with_rest(frame, statement, rest, run)
         return
     assert isinstance(statement, s.For | s.While), "what returns on some paths"
     run(frame, (*_elaborate_loop_with_returns(frame, statement), *rest))

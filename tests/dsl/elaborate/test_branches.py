@@ -351,3 +351,39 @@ def test_what_sides_set_stands_at_their_lines() -> None:
             f(given)
         assert [r.line for r in trace.where(array="r")] == [line]
         assert trace.why("r").record.line == line
+
+
+AFTER_RAISE = (
+    "v = np.zeros((3, int(x[0])))\nv[1] = 2.0\nreturn v[:, 0]",
+    "n = int(x[0])\nv = np.arange(3.0 * n).reshape(3, n)\nreturn v[0]",
+    "n = int(x[0])\nv = np.arange(3.0 * n).reshape(3, n)\nreturn v.T",
+    "return np.arange(int(x[0]))[1:]",
+    "v = np.zeros((3, int(x[0])))\nv = v[:, 1:] + 1\nreturn v.T",
+    "if x[1] > 5:\n    v = np.zeros(2)\nelif x[1] > 6:\n    raise KeyError('k')\nelse:\n    v = np.ones(2)\nreturn v + np.arange(int(x[0]))[:2]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", AFTER_RAISE)
+@pytest.mark.parametrize(
+    "test", ["if x[1] < 0:\n    raise ValueError('no')\n", "if x[1] >= 0:\n    pass\nelse:\n    raise ValueError('no')\n"],
+)  # fmt: skip
+def test_what_is_made_after_a_raise_lives_on(test: str, body: str, backend: str) -> None:
+    made = pe.cd_from_source(
+        "def f(x):\n" + "".join(f"    {line}\n" for line in (test + body).splitlines()), {"np": np}
+    ).on(backend)
+    given = np.array([4.0, 1.0])
+    assert_same(made(given), plain("x", test + body, given))
+    with pytest.raises(CdError, match="CD0762.*no"):
+        made(np.array([4.0, -1.0]))
+
+
+def test_an_error_that_the_program_raises_comes_before_those_of_sizes(backend: str) -> None:
+    text = (
+        "def f(x, y):\n    if len(x) != len(y):\n        raise ValueError('sizes')\n"
+        "    z = x + y\n    return z[1:]\n"
+    )
+    made = pe.cd_from_source(text, {"np": np}).on(backend)
+    for n in (3, 4, 5, 6):
+        assert made(np.ones(n), np.ones(n)).tolist() == [2.0] * (n - 1)
+        with pytest.raises(CdError, match="CD0762.*sizes"):
+            made(np.ones(n), np.ones(n + 2))

@@ -70,6 +70,7 @@ from .frame import LIBRARY, WORK, Frame, FunctionContext, build_frame
 from .names import identifier
 from .parallel_regions import ParallelRegion, RegionText, concatenate, outline_loop
 from .quirks.counter_overflow import Binding, may_overflow
+from .quirks.crowded_functions import crowded_loops
 from .source import BodyText, Source, preamble
 from .text_layout import INDENT, comment_line, identifiers_in, indent_lines, wrap_line
 
@@ -82,9 +83,11 @@ def print_program(program: Program, placement: Placement, dialect: Dialect = C) 
     """Return the text of a program in a dialect; it is deterministic."""
     program = remove_unused_scalars(program)
     frame = build_frame(program, placement, dialect)
-    printer = _Printer(
-        dialect, frame, vectors.VectorPrinter(frame.vectors, frame.scope, frame.names)
+    crowded = crowded_loops(program)
+    printed_vectors = vectors.VectorPrinter(
+        frame.vectors, frame.scope, frame.names, crowded=crowded
     )
+    printer = _Printer(dialect, frame, printed_vectors)
     for kernel in program.kernels:
         printer.statements(kernel.body)
     return printer.source(program, frame)

@@ -145,6 +145,8 @@ class VectorPrinter:
     scope: Scope
     texts: Names
     names: dict[int, list[str]] = field(default_factory=dict)
+    crowded: frozenset[int] = frozenset()
+    """The loops, by id, whose vectors would take too long to compile."""
     bound: list[str] = field(default_factory=list)
     """The variables that lines of the enclosing blocks have declared."""
 
@@ -190,9 +192,9 @@ class VectorPrinter:
                 return trip_count if self.is_tile_step(loop) else 0
 
     def needs_compiler_barrier(self, loop: For) -> bool:
-        """Whether iterations need a compiler barrier: where vectorization would miscompile them, or
-        common subexpressions of the steps of a tile would take the registers of the tile."""
-        return is_miscompiled(loop) or self.is_tile_step(loop)
+        """Whether iterations need a compiler barrier: where vectorization would miscompile them or
+        take too long, or common subexpressions of the steps of a tile would take its registers."""
+        return is_miscompiled(loop) or self.is_tile_step(loop) or id(loop) in self.crowded
 
     def is_tile_step(self, loop: For) -> bool:
         """Whether an iteration of a short loop is a step of a tile that nearly fills registers."""

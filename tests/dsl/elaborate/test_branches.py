@@ -359,13 +359,17 @@ AFTER_RAISE = (
     "n = int(x[0])\nv = np.arange(3.0 * n).reshape(3, n)\nreturn v.T",
     "return np.arange(int(x[0]))[1:]",
     "v = np.zeros((3, int(x[0])))\nv = v[:, 1:] + 1\nreturn v.T",
-    "if x[1] > 5:\n    v = np.zeros(2)\nelif x[1] > 6:\n    raise KeyError('k')\nelse:\n    v = np.ones(2)\nreturn v + np.arange(int(x[0]))[:2]",
+    "if x[1] > 5:\n    v = np.zeros(2)\nelif x[1] > 6:\n    raise KeyError('k')\n"
+    "else:\n    v = np.ones(2)\n"
+    "return v + np.arange(int(x[0]))[:2]",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("body", AFTER_RAISE)
 @pytest.mark.parametrize(
-    "test", ["if x[1] < 0:\n    raise ValueError('no')\n", "if x[1] >= 0:\n    pass\nelse:\n    raise ValueError('no')\n"],
+    "test",
+    ["if x[1] < 0:\n    raise ValueError('no')\n",
+     "if x[1] >= 0:\n    pass\nelse:\n    raise ValueError('no')\n"],
 )  # fmt: skip
 def test_what_is_made_after_a_raise_lives_on(test: str, body: str, backend: str) -> None:
     made = pe.cd_from_source(

@@ -85,6 +85,7 @@ PARTS = (
     Part("lanes", "tests.backends.codegen.random_lanes", (), (0, 20, 1_000)),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("plans", "tests.backends.runtime.plan.random_plans", (), (0, 60, 100_000), "--plans"),
+    Part("calls", "tests.dsl.api.random_calls", (), (0, 100, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
@@ -92,7 +93,7 @@ PARTS = (
 drawn thresholds) and large (as users run them), functions of plain Python, programs of many
 calls in processes that share a cache, kernels whose threads are fibres, NumPy's functions on small
 and large arrays, and at drawn settings, loops over lanes as vectors, routines over streams, plans,
-processes that share a cache, and texts with faults."""
+calls in plans and by hand, processes that share a cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

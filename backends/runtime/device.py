@@ -278,6 +278,8 @@ class Context:
 
         Routines that were linked into it let go of them, and are not called any more.
         """
+        if recorder := RUNTIME.planned():
+            recorder.touch("a context")
         with hold_scheduling(self.stream):
             if self.finalized:
                 return
@@ -325,6 +327,21 @@ class Context:
     def __repr__(self) -> str:
         labels = ", ".join(field.label for field in self.fields)
         return f"<context of {self.stream.name}: {labels}>"
+
+
+class HostContext(Context):
+    """A context whose arrays are the host's: what is linked into it computes as plain calls do."""
+
+    def find(self, field: Field) -> Buffer:
+        """Return the host's array of a field."""
+        return field.host
+
+    def adopt(self, field: Field, written: bool) -> Buffer:
+        """Return the host's array of a field."""
+        return field.host
+
+    def require_writable(self, field: Field) -> None:
+        """Do nothing: the host may write what streams share."""
 
 
 @dataclass(eq=False)

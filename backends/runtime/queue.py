@@ -139,8 +139,8 @@ class Worker:
             self.tasks.append(task)
             self.latest = event
             if self._idle:
+                self._queued.notify()  # first: an interrupt in between loses no wake-up
                 self._idle = False
-                self._queued.notify()
             elif self.thread is None:
                 self.thread = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
                 self.thread.start()
@@ -159,6 +159,8 @@ class Worker:
         """Wait until a condition of the thread's progress holds, or for `most` seconds."""
         with self._lock:
             self._waiting += 1
+            if self._idle and self.tasks:  # its submission was interrupted
+                self._queued.notify()
             try:
                 self._task_ended.wait_for(reached, most)
             finally:

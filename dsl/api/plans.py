@@ -6,13 +6,16 @@ with pe.deferred():         the same, run when the `with` ends, or a value is lo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from ...backends.runtime.argument_checks import field_of, wrong_argument
 from ...backends.runtime.device import Device
-from ...backends.runtime.parameter_slots import Resident
+from ...backends.runtime.parameter_slots import Argument, Resident
 from ...backends.runtime.plan.plan import Plan
 from ...backends.runtime.plan.recording import Recorder
 from ...backends.runtime.plan.steps import Counter
@@ -77,7 +80,7 @@ class deferred:  # a context manager, used like a function
     ) -> None:
         recorder = RUNTIME.planned()
         try:
-            if kind is None and isinstance(recorder, _Deferring):
+            if isinstance(recorder, _Deferring):  # also before an error: it was called before
                 recorder.flush()
         finally:
             RUNTIME.plan(self._before)
@@ -88,8 +91,15 @@ class _Deferring(_Recording):
 
     def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Put a call off; one that returns something runs now."""
-        if not routine.compiled.procedure.results and not routine.compares_versions:
-            super().call(routine, args, kwargs)
+        compiled = routine.compiled
+        if not compiled.procedure.results and not routine.compares_versions:
+            slots = [(s, p) for s, p in compiled.parameters if isinstance(s, Argument)]
+            written = {slot.name for slot, parameter in slots if parameter.written}
+            given = {**dict(zip(compiled.names, args, strict=False)), **kwargs}
+            own = {name: v if name in written else _own(v) for name, v in given.items()}
+            super().call(routine, args[len(compiled.names) :], own)
+            if written:
+                self.flush()  # the caller may look at it at once
             return None
         self.flush()
         RUNTIME.plan(None)
@@ -113,6 +123,11 @@ class _Deferring(_Recording):
             Plan.of(recorded, self.max_streams, "deferred")()
         finally:
             RUNTIME.plan(self)
+
+
+def _own(value: Any) -> Any:
+    """Return an argument that is only read as it is now: arrays and lists as copies."""
+    return copy.copy(value) if isinstance(value, list | np.ndarray) else value
 
 
 def eval(*tensors: Any) -> None:  # the name that other array libraries have for it

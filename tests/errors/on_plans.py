@@ -60,11 +60,9 @@ def two_arrays_of_what_a_test_reads() -> object:
     streams = [pe.device("numpy").stream(threaded=False) for _ in range(2)]
     one, two = (double.compile(y, x).link(stream.context()) for stream in streams)
     with pe.plan() as plan:
-        one()
-        two()
-        with plan.case_of(lambda values: 0, reads=[y]) as case:
-            with case.branch():
-                double(x, y)
+        with plan.while_(lambda count, values: count < 3, reads=[y]):
+            one()
+            two()
     return plan
 
 

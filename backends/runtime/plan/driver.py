@@ -12,6 +12,7 @@ import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
@@ -36,18 +37,17 @@ class Progress:
     """What the driver sleeps on: the end of any work of a run."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._count = 0
+        self._lock = threading.Lock()  # taken itself: an interrupt cannot leave it locked
+        self._changed = threading.Condition(self._lock)
 
     def note(self) -> None:
         """Wake up whoever waits for progress."""
-        with self._changed:
-            self._count += 1
+        with self._lock:
             self._changed.notify_all()
 
     def wait_for(self, reached: Callable[[], bool]) -> None:
         """Wait until a condition holds that changes with the end of work only."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(reached)
 
 
@@ -102,16 +102,27 @@ class OwnLane(Lane):
         """Run the first step, if there is one and it has nothing to wait for; return whether."""
         if not self.is_ready:
             return False
-        run, waits, event = self._tasks.popleft()
-        event.failure = next((e.failure for e in waits if e.failure is not None), None)
-        if event.failure is None:
-            try:
+        run, waits, event = self._tasks[0]
+        try:
+            event.failure = next((e.failure for e in waits if e.failure is not None), None)
+            if event.failure is None:
                 run()
-            except BaseException as error:  # raised at the end of the run
-                event.failure = Failure(error)
-        event.done = True
-        self.progress.note()
+        except BaseException as error:  # raised at the end of the run
+            event.failure = Failure(error)
+        finally:  # whatever interrupts it
+            event.done = True
+            if self._tasks and self._tasks[0][2] is event:
+                self._tasks.popleft()
+            self.progress.note()
         return True
+
+    def abandon(self, failure: Failure) -> None:
+        """Drop the steps that have not been run: they count as failed."""
+        while self._tasks:
+            *_, event = self._tasks[0]
+            event.failure, event.done = failure, True
+            self._tasks.popleft()
+        self.progress.note()
 
 
 class QueueLane(Lane):
@@ -134,8 +145,9 @@ class QueueLane(Lane):
     def drain(self) -> Failure | None:
         """Wait for everything issued; return the failure of a step, which counts as reported."""
         failure: Failure | None = self.stream.worker.drain()
-        if failure is not None:
-            failure.tell()
+        if failure is None or failure.reported:
+            return None
+        failure.tell()
         return failure
 
 
@@ -168,21 +180,39 @@ class Driver:
         """
         queues = {lane for lanes in self.lanes.values() for lane in lanes if lane is not None}
         others = [lane for lane in queues if isinstance(lane, QueueLane)]
-        for lane in others:
-            lane.stream.worker.listeners.append(self.own.progress.note)
+        outside, progress = RUNTIME.planned(), self.own.progress
+        try:
+            for lane in others:
+                lane.stream.worker.listeners.append(progress.note)
+            failure = self._run_to_end(body, frame, others)
+        except BaseException as error:  # of a predicate, or an interrupt, which may come anywhere
+            dropped = Failure(error, quiet=True)
+            dropped.tell()
+            self.own.abandon(dropped)
+            for lane in others:
+                lane.drain()
+            raise
+        finally:
+            if RUNTIME.planned() is not outside:  # an interrupt of a predicate left it
+                RUNTIME.plan(outside)
+            for lane in others:
+                with suppress(ValueError):
+                    lane.stream.worker.listeners.remove(progress.note)
+        if failure is not None:
+            raise failure.tell()
+
+    def _run_to_end(self, body: Body, frame: Frame, others: Sequence[QueueLane]) -> Failure | None:
+        """Run a body until all of its lanes have ended; return the failure of a step, if any."""
         failure: Failure | None = None
         try:
             self._drive(self._body(body, frame, self.own, ()))
-            failure = self.own.tail.failure
         except _Failed as problem:
             failure = problem.failure
-        finally:
-            self._drive(iter(()))
-            for lane in others:
-                failure = lane.drain() or failure
-                lane.stream.worker.listeners.remove(self.own.progress.note)
-        if failure is not None:
-            raise failure.tell()
+        self._drive(iter(()))
+        failure = failure or self.own.tail.failure
+        for lane in others:
+            failure = lane.drain() or failure
+        return failure
 
     def _drive(self, waiting: Iterator[Sequence[Event]]) -> None:
         """Resume a generator whenever what it waits for is done, and run the steps of stream 0."""
@@ -374,11 +404,10 @@ def _in_iteration(run: Run, where: str) -> Run:
 
 def _holds(loop: Loop, frame: Frame, count: int) -> bool:
     """Return whether a loop goes on; raises CdTypeError CD0863 for what is no truth value."""
-    value = loop.predicate.evaluate(frame, count)
-    try:
+    value = _evaluated(loop, frame, count)
+    if isinstance(value, bool | int | float | np.generic):
         return bool(value)
-    except (TypeError, ValueError):
-        raise _no_answer(loop, value, "true or false") from None
+    raise _no_answer(loop, value, "true or false")
 
 
 def _branch_index(branch: Branch, frame: Frame) -> int:
@@ -387,21 +416,74 @@ def _branch_index(branch: Branch, frame: Frame) -> int:
     Raises CdTypeError CD0863 for what is no whole number, CdIndexError CD0864 for one without a
     branch.
     """
-    value = branch.predicate.evaluate(frame)
+    value = _evaluated(branch, frame, 0)
     try:
         index = operator.index(value if not isinstance(value, np.bool_) else int(value))
     except TypeError:
         raise _no_answer(branch, value, "a whole number") from None
     if index >= len(branch.branches):
         count = len(branch.branches)
+        last = f"its last one is {count - 1}" if count else "it has none"
         raise CdIndexError(
             Diagnostic(
-                "CD0864", f"`{branch.name}` chose branch {index}, and its last one is {count - 1}",
+                "CD0864", f"`{branch.name}` chose branch {index}, and {last}",
                 notes=(f"it was recorded at {branch.line}",),
                 helps=("a negative number runs none of them",),
             )
         )  # fmt: skip
     return index
+
+
+class _InPredicate:
+    """What a predicate does with tensors instead of its values is refused."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def touch(self, label: str) -> None:
+        """Raise CdTypeError CD0862: it gets values by `reads`."""
+        raise CdTypeError(
+            Diagnostic(
+                "CD0862", f"the predicate of `{self.name}` uses `{label}`, instead of a value",
+                helps=("let it take the value: `reads=[x]`, `lambda x: ...`",),
+            )
+        )  # fmt: skip
+
+    def call(self, routine: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Raise CdTypeError CD0862."""
+        self.touch(routine.name)
+
+    def function(
+        self, function: Any, arguments: Mapping[str, Any], backend: str | None
+    ) -> tuple[()] | tuple[Any]:
+        """Return (): what it calls on arrays is called."""
+        return ()
+
+    def copy(self, field: Any, source: Any, target: Any, context: Any) -> None:
+        """Raise CdTypeError CD0862."""
+        self.touch(field.label)
+
+    def merge(self, consumer: Any, field: Any, source: Any, once: bool) -> None:
+        """Raise CdTypeError CD0862."""
+        self.touch(field.label)
+
+
+def _evaluated(node: Loop | Branch, frame: Frame, count: int) -> Any:
+    """Return the value of a predicate, which sees nothing but its values."""
+    outside = RUNTIME.planned()
+    try:
+        RUNTIME.plan(_InPredicate(node.name))
+        return node.predicate.evaluate(frame, count)
+    except StopIteration as error:
+        raise CdValueError(
+            Diagnostic(
+                "CD0863", f"the predicate of `{node.name}` raised StopIteration",
+                notes=(f"it was recorded at {node.line}",),
+                helps=("return whether to go on: `next(values, None) is not None`",),
+            )
+        ) from error  # fmt: skip
+    finally:
+        RUNTIME.plan(outside)
 
 
 def _no_answer(node: Loop | Branch, value: object, wanted: str) -> CdTypeError:

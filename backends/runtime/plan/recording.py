@@ -6,37 +6,29 @@ the plan calls when it runs.
 
 from __future__ import annotations
 
-import inspect
-import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter as Counter_
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field as item
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, TypeAlias, assert_never
+from typing import Any
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..argument_checks import expect_merge, field_of
-from ..device import Context, device
+from ..device import Context, HostContext, device
 from ..field import Field
 from ..memory import Buffer, memory_guard
 from ..parameter_slots import Resident
 from ..routine import Compiled, Routine
+from .drafts import Builder, Draft, LoopDraft, misuse, not_taken, steps_of
 from .steps import (
-    Body,
-    Branch,
-    Carry,
     Counter,
-    Loop,
     Node,
-    Predicate,
     Step,
-    conditional_accesses,
     copy_work,
-    devices_of,
-    scheduled,
 )
 from .work import routine_step
 
@@ -72,75 +64,9 @@ class Recorded:
     """The arrays that take over the host's newer versions."""
     contexts: tuple[Context, ...]
     on_host: tuple[Field, ...]
-    """The fields that no step uses, whose host's array loops and branches read or write."""
+    """The fields whose host's array functions, loops or branches use."""
     asked: tuple[tuple[Field, Buffer], ...]
     """The arrays of loops and branches: what they may not write keeps the newest value."""
-    own: frozenset[Context]
-    """The contexts of the plan's own: their arrays take over every newer version."""
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateSpec:
-    """A predicate as the user gives it: a function of fields, or a field alone."""
-
-    function: Callable[..., Any] | None
-    reads: tuple[Any, ...]
-    counted: bool = False
-    """Whether the function gets the number of iterations before the values."""
-
-    @classmethod
-    def of(cls, given: Any, reads: Sequence[Any], in_loop: bool = False) -> PredicateSpec:
-        """Return the predicate of a function of `reads`, or of a tensor with one element.
-
-        That of a loop gets the number of iterations, too, if it takes one argument more. Raises
-        CdTypeError CD0852 for anything else, CD0863 for a function of other arguments.
-        """
-        if hasattr(given, "field") or isinstance(given, Field) or not callable(given):
-            return cls(None, (field_of(given),))
-        least, most = _argument_counts(given)
-        for counted in (True, False) if in_loop else (False,):
-            if least <= len(reads) + counted <= most:
-                return cls(given, tuple(reads), counted)
-        wanted = f"{len(reads)} values" + (", and the number of iterations" if in_loop else "")
-        message = f"a predicate that takes {least} arguments or more is given {wanted}"
-        if most < len(reads):
-            message = f"a predicate that takes {most} arguments at most is given {wanted}"
-        raise CdTypeError(
-            Diagnostic(
-                "CD0863", message,
-                helps=("let it take one argument for each of `reads`: `lambda x, y: ...`",),
-            )
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopDraft:
-    """A loop whose arrays are still fields."""
-
-    name: str
-    predicate: PredicateSpec
-    before: Sequence[Step | Draft]
-    after: Sequence[Step | Draft]
-    carry: Mapping[Any, Any]
-    counter: Counter
-    at_most: int | None
-    line: str
-    writes = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BranchDraft:
-    """A branch whose arrays are still fields."""
-
-    name: str
-    predicate: PredicateSpec
-    branches: Sequence[Sequence[Step | Draft]]
-    otherwise: Mapping[Any, Any]
-    line: str
-    writes = ()
-
-
-Draft: TypeAlias = LoopDraft | BranchDraft
 
 
 class Recorder:
@@ -150,8 +76,10 @@ class Recorder:
         self.max_streams = max_streams
         self._routines: dict[object, tuple[Compiled, Routine]] = {}
         """What functions were linked to, by code and fields."""
-        self._homes: dict[str, Context] = {}
-        """The contexts of functions that no routine has a context for, by device."""
+        self._hosts: dict[str, HostContext] = {}
+        """Where functions are linked, by device."""
+        self.counters: set[Counter] = set()
+        """The counters of the loops that are being recorded."""
         self.clear()
 
     def clear(self) -> None:
@@ -161,8 +89,15 @@ class Recorder:
         self._contexts: dict[Context, None] = {}
         self._fields: dict[Buffer, Field] = {}
         self._written: set[Field] = set()
-        self._on_host: dict[Field, Buffer] = {}
-        """The arrays of which fields were copied to the host."""
+        self._on_host: dict[Field, None] = {}
+        self._newest: dict[Field, Buffer] = {}
+        """The array of each field that was written last, outside of loops and branches."""
+        self._offered: Counter_[Field] = Counter_()
+        """How often the host's array of each field was written, by functions or `to_host`."""
+        self._seen: dict[Buffer, int] = {}
+        """How often that was when an array was last brought up to date."""
+        self._fresh: dict[Field, set[Buffer]] = {}
+        """The arrays that have the value of that one."""
 
     def recorded(self) -> Recorded:
         """Return everything so far.
@@ -171,40 +106,25 @@ class Recorder:
         open which array of a field a loop or branch means.
         """
         (body,) = self._open
-        steps = tuple(_steps(body.nodes))
-        builder = _Builder(self._fields, steps, self.max_streams, self._device())
+        steps = tuple(steps_of(body.nodes))
+        builder = Builder(self._fields, steps, self.max_streams, self._device())
         nodes = builder.nodes(body.nodes)
         maybe = {r: None for node in nodes if not isinstance(node, Step) for r in node.reads}
         asked = tuple((self._fields[r], r) for r in maybe if r in self._fields)
-        return Recorded(
-            nodes, tuple(self._loads), tuple(self._contexts), tuple(builder.on_host), asked,
-            frozenset(self._homes.values()),
-        )  # fmt: skip
+        on_host = tuple(self._on_host | builder.on_host)
+        return Recorded(nodes, tuple(self._loads), tuple(self._contexts), on_host, asked)
 
     def linked(self, compiled: Compiled, device_name: str) -> Routine:
-        """Return a function's routine, linked where a routine recorded before has its arrays, else
-        into a context of the plan's own, which takes over every newer version."""
-        fields = [
-            slot.field if isinstance(slot, Resident) else slot.name for slot in compiled.slots
-        ]
-        key = id(compiled.codes), device_name, *fields
-        if key in self._routines:
-            return self._routines[key][1]
-        place = device(device_name)
-        held = [slot.field for slot in compiled.slots if isinstance(slot, Resident)]
-        for context in reversed(self._contexts):
-            if context.device is place and any(context.find(field) for field in held):
-                home = context
-                break
-        else:
-            home = self._homes.get(device_name) or place.stream(threaded=False).context()
-            self._homes[device_name] = home
-        for slot, parameter in compiled.parameters:
-            if isinstance(slot, Resident) and not slot.merged:
-                home.adopt(slot.field, parameter.written)
-        routine = compiled.link(home)
-        self._routines[key] = compiled, routine
-        return routine
+        """Return a function's routine on the host's arrays, which plain calls use, too."""
+        roles = (s.field if isinstance(s, Resident) else s.name for s in compiled.slots)
+        key = id(compiled.codes), device_name, *roles
+        if key not in self._routines:
+            host = self._hosts.get(device_name)
+            if host is None:
+                host = HostContext(device(device_name).stream(threaded=False))
+                self._hosts[device_name] = host
+            self._routines[key] = compiled, Routine(compiled, host)
+        return self._routines[key][1]
 
     # ------------------------------------------------------------------- what a thread calls
 
@@ -219,35 +139,88 @@ class Recorder:
             raise needs_value(f"`{routine.name}` returns something", (
                 "let it write what it computes into a tensor: `y[i] = ...`",
             ))  # fmt: skip
-        if routine.compares_versions:
-            raise _not_taken(
+        on_host = isinstance(routine.context, HostContext)
+        if routine.compares_versions and not on_host:
+            raise not_taken(
                 f"`{routine.name}` shares a virtual tensor with another routine",
                 "make the tensor without `memory=`",
             )
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Counter):
+                self.require_open(value)
         routine.require_order(self._written)
         if routine.source is not None and routine.merge_input is not None:
             self.merge(routine, routine.merge_input, routine.source, once=True)
         merge = self._merged(routine)
-        for field, buffer in routine.loads:
-            if self._on_host.get(field, buffer) is not buffer:
-                raise _not_taken(
-                    f"`{routine.name}` would load `{field.label}` after `to_host` of another array",
-                    "copy it between the contexts: `context.copy_from(other, field)`",
-                )
-            self._loads[routine.context, field, buffer] = None
         line = caller_line()
-        self._add(
-            routine_step(routine, tuple(args), kwargs, merge.buffer if merge else None, line),
-            routine.context,
-        )
+        made = routine_step(routine, tuple(args), kwargs, merge.buffer if merge else None, line)
+        for field, buffer in routine.loads:
+            self._loads[routine.context, field, buffer] = None
+        loaded = {buffer for _, buffer in routine.loads}
         for at, buffer in routine.buffers.items():
             slot = routine.compiled.slots[at]
             assert isinstance(slot, Resident), "what has an array of its own is a field"
-            self._touch_array(slot.field, buffer, written=False)
+            self._fields[buffer] = slot.field
+            if on_host:
+                self._on_host[slot.field] = None
+            if on_host or buffer in loaded:
+                self._follow(slot.field, buffer)
+        self._add(made, routine.context)
         for field, buffer in routine.writes:
-            self._touch_array(field, buffer, written=True)
+            self._wrote(field, buffer, on_host)
         if merge is not None and merge.once:
             del self._open[-1].merges[routine.context.stream]
+        return None
+
+    def is_innermost(self, body: object) -> bool:
+        """Whether a body is the one that is being recorded."""
+        return self._open[-1] is body
+
+    def require_open(self, counter: Counter) -> None:
+        """Raise CdTypeError CD0868 for the counter of a loop that is not being recorded."""
+        if counter not in self.counters:
+            raise misuse(
+                f"the count of `{counter.loop}` is used outside of that loop",
+                "use it inside of its `with`, or let a routine count in a tensor",
+            )
+
+    def _follow(self, field: Field, buffer: Buffer) -> None:
+        """Record the copy that brings an array up to date, outside of loops and branches.
+
+        An array of a context follows the host's, that of the host every one.
+        """
+        newest, host = self._newest.get(field), field.host
+        if len(self._open) > 1:
+            return
+        if buffer is host:
+            if newest is not None and host not in self._fresh[field]:
+                self._bring(field, newest, host)
+        elif self._offered[field] > self._seen.get(buffer, 0):
+            self._bring(field, host, buffer)
+
+    def _bring(self, field: Field, source: Buffer, target: Buffer) -> None:
+        """Record the copy that brings one array of a field up to another one."""
+
+        def note() -> None:
+            target.tick = source.tick
+
+        name = f"copy {field.label}"
+        self._add(Step(name, "copy", (self._device(),), (source,), (target,),
+                       copy_work(name, source, target), note, line=caller_line()))  # fmt: skip
+        self._fields[source] = self._fields[target] = field
+        self._seen[target] = self._offered[field]
+        if source in self._fresh.get(field, ()):
+            self._fresh[field].add(target)
+
+    def _wrote(self, field: Field, buffer: Buffer, of_host: bool) -> None:
+        """Note that a step has written an array, which is the host's write if `of_host`."""
+        self._written.add(field)
+        self._fields[buffer] = field
+        if len(self._open) == 1:
+            self._offered[field] += of_host
+            self._newest[field] = buffer
+            self._fresh[field] = {buffer}
+            self._seen[buffer] = self._offered[field]
 
     def function(
         self, function: Any, arguments: Mapping[str, Any], backend: str | None
@@ -271,13 +244,22 @@ class Recorder:
             else:
                 field.keep_newest()
 
-        if target is field.host:
-            self._on_host[field] = source
-        device = self._device()
-        self._add(Step(name, "copy", (device,), (source,), (target,),
+        self._fields[source] = self._fields[target] = field
+        self._add(Step(name, "copy", (self._device(),), (source,), (target,),
                        copy_work(name, source, target), note, line=caller_line()))  # fmt: skip
-        self._touch_array(field, source, written=False)
-        self._touch_array(field, target, written=True)
+        self._written.add(field)
+        if len(self._open) > 1:
+            return
+        if target is field.host:  # routines with older arrays load it
+            self._offered[field] += 1
+            self._newest[field] = target
+            self._fresh[field] = {source, target}
+        elif field in self._fresh:
+            if source in self._fresh[field]:
+                self._fresh[field].add(target)
+            else:
+                self._fresh[field].discard(target)
+        self._seen[target] = self._offered[field]
 
     def merge(self, consumer: Routine, field: Field, source: Context | None, once: bool) -> None:
         """Record the fill of the merge buffer of a routine's stream from a context, or the host."""
@@ -294,7 +276,7 @@ class Recorder:
         if not in_place:
             merge.buffer = self._copied(merge, stream)
         self._open[-1].merges[stream] = merge
-        self._touch_array(field, buffer, written=False)
+        self._fields[buffer] = field
 
     def touch(self, label: str) -> None:
         """Raise CdTypeError CD0862: a value is needed."""
@@ -319,8 +301,44 @@ class Recorder:
             assert self._open.pop() is opened
 
     def add(self, draft: Draft) -> None:
-        """Record a loop or a branch whose bodies have been recorded."""
+        """Record a loop or a branch whose bodies have been recorded.
+
+        Raises CdTypeError CD0866 where functions and routines of a context use a field in it that
+        it writes: it would depend on the iteration which of their arrays is newer.
+        """
+        used: dict[Field, set[Buffer]] = {}
+        written: dict[Field, Buffer] = {}
+        for step in steps_of((draft,)):
+            for resource in (*step.reads, *step.writes):
+                if isinstance(resource, Buffer) and resource in self._fields:
+                    used.setdefault(self._fields[resource], set()).add(resource)
+            for resource in step.writes:
+                if isinstance(resource, Buffer) and resource in self._fields:
+                    written[self._fields[resource]] = resource
+        for field, buffers in used.items():
+            if field in written and field.host in buffers and len(buffers) > 1:
+                raise not_taken(
+                    f"`{draft.name}` writes `{field.label}`, which functions and routines of a "
+                    "context use in it",
+                    "link the functions, too: `f.compile(...).link(routine.context)`",
+                )
+            if len(self._open) == 1:
+                for buffer in buffers:
+                    self._follow(field, buffer)
         self._add(draft)
+        outputs = draft.carry.values() if isinstance(draft, LoopDraft) else draft.otherwise
+        for field in map(field_of, outputs):
+            known = [buffer for buffer, owner in self._fields.items() if owner is field]
+            if field not in written and known:
+                written[field] = self._newest.get(field) or known[0]
+        if len(self._open) == 1:
+            for field, buffer in written.items():
+                self._wrote(field, buffer, buffer is field.host and field in self._on_host)
+
+    @property
+    def newest(self) -> Mapping[Field, Buffer]:
+        """The array of each field that was written last so far."""
+        return dict(self._newest)
 
     # ----------------------------------------------------------------------------------- nodes
 
@@ -376,143 +394,9 @@ class Recorder:
             )
         )  # fmt: skip
 
-    def _touch_array(self, field: Field, buffer: Buffer, written: bool) -> None:
-        self._fields[buffer] = field
-        if written:
-            self._written.add(field)
-
     def _device(self) -> str:
         """Return the device of the steps so far, that of the host if there is none."""
         return next((context.device.name for context in self._contexts), "cc:0")
-
-
-class _Builder:
-    """Makes nodes of drafts, when it is known which arrays a plan has."""
-
-    def __init__(
-        self, fields: Mapping[Buffer, Field], steps: Sequence[Step], cap: int | None, device: str
-    ) -> None:
-        self._fields, self._steps, self._cap, self._device = fields, steps, cap, device
-        self.on_host: dict[Field, None] = {}
-
-    def nodes(self, drafts: Sequence[Step | Draft]) -> tuple[Node, ...]:
-        """Return the nodes of a body."""
-        return tuple(each if isinstance(each, Step) else self._node(each) for each in drafts)
-
-    def _node(self, draft: Draft) -> Node:
-        match draft:
-            case LoopDraft():
-                return self._loop(draft)
-            case BranchDraft():
-                return self._branch(draft)
-            case _:
-                assert_never(draft)
-
-    def _loop(self, draft: LoopDraft) -> Loop:
-        steps = tuple(_steps((*draft.before, *draft.after)))
-        before, after = (self._body(part) for part in (draft.before, draft.after))
-        carries = tuple(self._carry(t, s, steps, draft.name, s) for t, s in draft.carry.items())
-        predicate = self._predicate(draft.predicate, steps)
-        targets = {carry.target for carry in carries}
-        sources = {carry.source for carry in carries}
-        reads, writes = conditional_accesses(
-            (before, after), (*predicate.buffers, *targets), sources - targets
-        )
-        writes = tuple(resource for resource in writes if resource not in targets)
-        devices = devices_of((before, after), self._device)
-        return Loop(
-            draft.name, predicate, before, after, carries, draft.counter, draft.at_most, reads,
-            writes, devices, draft.line,
-        )  # fmt: skip
-
-    def _branch(self, draft: BranchDraft) -> Branch:
-        steps = tuple(step for branch in draft.branches for step in _steps(branch))
-        bodies = tuple(self._body(branch) for branch in draft.branches)
-        copies = tuple(self._carry(t, s, steps, draft.name, t) for t, s in draft.otherwise.items())
-        predicate = self._predicate(draft.predicate, ())
-        reads, writes = conditional_accesses(
-            bodies,
-            (*predicate.buffers, *(copy.source for copy in copies)),
-            [copy.target for copy in copies],
-        )
-        devices = devices_of(bodies, self._device)
-        return Branch(draft.name, predicate, bodies, copies, reads, writes, devices, draft.line)
-
-    def _body(self, drafts: Sequence[Step | Draft]) -> Body:
-        return scheduled(self.nodes(drafts), self._cap)
-
-    def _predicate(self, spec: PredicateSpec, steps: Sequence[Step]) -> Predicate:
-        reads = tuple(
-            read if isinstance(read, Counter) else self._array(field_of(read), steps)
-            for read in spec.reads
-        )
-        return Predicate(spec.function, reads, spec.counted)
-
-    def _carry(
-        self, target: Any, source: Any, steps: Sequence[Step], name: str, written: Any
-    ) -> Carry:
-        held, given = (self._array(field_of(each), steps) for each in (target, source))
-        arrays = held.array, given.array
-        if arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
-            raise CdValueError(
-                Diagnostic(
-                    "CD0867", f"`{name}` cannot carry `{given.label}` to `{held.label}`: they have "
-                    f"the shapes {arrays[1].shape} and {arrays[0].shape}, and the types "
-                    f"{arrays[1].dtype} and {arrays[0].dtype}",
-                    helps=("carry between tensors of one shape and type",),
-                )
-            )  # fmt: skip
-        field = field_of(written)
-        field.require_writable()
-        buffer = given if written is source else held
-
-        def note() -> None:
-            field.record_write(buffer)
-            if buffer is field.host:
-                field.host_tick = field.clock
-
-        return Carry(held, given, note)
-
-    def _array(self, field: Field, steps: Sequence[Step]) -> Buffer:
-        """Return the array of a field that some steps use, else the plan's, else the host's."""
-        for some in (steps, self._steps):
-            used = {r: None for step in some for r in (*step.reads, *step.writes)}
-            found = [b for b in used if isinstance(b, Buffer) and self._fields.get(b) is field]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                raise _not_taken(
-                    f"`{field.label}` has an array for each of several contexts here",
-                    "link the routines into one context: `code.link(first.context)`",
-                )
-        self.on_host[field] = None
-        return field.host
-
-
-def _steps(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
-    """Yield all steps in program order, also those inside."""
-    for each in drafts:
-        match each:
-            case Step():
-                yield each
-            case LoopDraft():
-                yield from _steps((*each.before, *each.after))
-            case BranchDraft():
-                for branch in each.branches:
-                    yield from _steps(branch)
-
-
-def _argument_counts(function: Callable[..., Any]) -> tuple[int, float]:
-    """Return how many positional arguments a function takes, at least and at most."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of a builtin
-        return 0, math.inf
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    least = sum(p.default is p.empty for p in positional)
-    return least, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(
-        positional
-    )
 
 
 def _nothing() -> None:
@@ -533,8 +417,3 @@ def needs_value(what: str, helps: tuple[str, ...]) -> CdError:
     """Return the error CD0862: something needs a value while a plan is recorded."""
     message = f"{what} while a plan is recorded, which has computed nothing so far"
     return CdTypeError(Diagnostic("CD0862", message, helps=helps))
-
-
-def _not_taken(what: str, fix: str) -> CdError:
-    message = f"{what}: a plan does not take that"
-    return CdTypeError(Diagnostic("CD0866", message, helps=(fix,)))

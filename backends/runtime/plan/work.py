@@ -10,7 +10,8 @@ import numpy as np
 from ....base.dataclass import dataclass
 from ....lowering.ir.assignments import Parameter
 from ...interface import Array
-from ..call_arguments import bind_arguments, convert_argument
+from ..call_arguments import bind_arguments, convert_argument, require_disjoint
+from ..device import HostContext
 from ..link import layout_mismatch
 from ..memory import Buffer
 from ..parameter_slots import Argument
@@ -54,14 +55,13 @@ def routine_step(
     for at, (slot, parameter) in enumerate(compiled.parameters):
         if not isinstance(slot, Argument):
             continue
-        argument = given[at] = _Given(slot.name, values[slot.name], parameter)
-        if not isinstance(argument.value, Counter):
-            _converted(argument, argument.value, routine)  # raises for what does not fit
+        given[at] = _Given(slot.name, values[slot.name], parameter)
         if parameter.node.rank or parameter.written:
             (writes if parameter.written else reads).append(ARGUMENTS)
     if merged is not None:
         reads.append(merged)
     work = _RoutineWork(routine, given, merged)
+    work.require({})
     device = routine.context.device.name
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
@@ -92,22 +92,20 @@ class _RoutineWork:
         if self.merged is not None:
             arrays |= dict.fromkeys(routine.compiled.merged, frame.array(self.merged))
         late: dict[int, Any] = {}
+        writes = any(argument.parameter.written for argument in self.given.values())
         for at, argument in self.given.items():
             value = argument.value
             if isinstance(value, Counter):
                 value = frame.counts[value]
             else:
                 value = frame.inputs.get(argument.name, value)
-            node = argument.parameter.node
-            if isinstance(value, np.ndarray) and node.rank or argument.parameter.written:
-                fits = isinstance(value, np.ndarray) and not layout_mismatch(
-                    argument.parameter, value
-                )
-                (arrays if fits else late)[at] = value
-            elif node.rank:
-                late[at] = value
-            else:
+            parameter = argument.parameter
+            if not parameter.node.rank and not parameter.written:
                 arrays[at] = _converted(argument, value, routine)
+                continue
+            fits = isinstance(value, np.ndarray) and not layout_mismatch(parameter, value)
+            in_place = parameter.written or not writes  # what is only read may overlap that
+            (arrays if fits and in_place else late)[at] = value
         bind = routine.recorded if frame.recorded else routine.bind
         if not late:
             return bind(arrays)
@@ -130,12 +128,20 @@ class _RoutineWork:
         }
 
     def require(self, inputs: Mapping[str, Any]) -> None:
-        """Raise, as a call would, where what a run gives it does not fit."""
+        """Raise, as a call would, where an argument, or what a run gives for it, does not fit."""
+        written = []
         for argument in self.given.values():
-            if argument.name in inputs and not isinstance(argument.value, Counter):
-                _converted(argument, inputs[argument.name], self.routine)
+            if not isinstance(argument.value, Counter):
+                value = inputs.get(argument.name, argument.value)
+                array = _converted(argument, value, self.routine)
+                if argument.parameter.written:
+                    written.append(array)
+        require_disjoint(written, self.routine.name)
 
     def note(self) -> None:
         """Record the versions that the call writes."""
+        of_host = isinstance(self.routine.context, HostContext)
         for field, buffer in self.routine.writes:
             field.record_write(buffer)
+            if of_host:
+                field.host_tick = field.clock

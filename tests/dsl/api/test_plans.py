@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import plusequals as pe
 from tests.backends.runtime.plan.scenes import add, count_up, double, shift
+from tests.dsl.api.random_calls import differs
 
 
 @pytest.fixture
@@ -110,8 +113,130 @@ def test_eval_and_sync_run_what_was_put_off(tensors: list[Any]) -> None:
         pe.sync("cc")  # type: ignore[arg-type]  # that is the point
 
 
-def test_an_error_in_a_deferred_block_runs_nothing(tensors: list[Any]) -> None:
+def test_what_came_before_an_error_in_a_deferred_block_has_run(tensors: list[Any]) -> None:
     with pytest.raises(RuntimeError), pe.deferred():
         count_up(tensors[0])
         raise RuntimeError
-    assert tensors[0].numpy()[0] == 0
+    assert tensors[0].numpy()[0] == 1
+
+
+def test_functions_have_one_array_of_a_tensor_whatever_comes_first(tensors: list[Any]) -> None:
+    a, b, c, d = tensors
+    copied = pe.cd_from_source("def copied(y, x):\n    y[i] = x[i]\n")
+    with pe.plan() as plan:
+        copied(a, b)
+        shift(c, 1.0)
+        count_up(d)
+        copied(a, c)
+    plan()
+    assert [t.numpy()[0] for t in (a, c, d)] == [3, 3, 4]
+
+
+def test_functions_of_several_devices_write_the_same_tensor(tensors: list[Any]) -> None:
+    a, *_ = tensors
+    other = count_up.on("numpy")
+    with pe.plan() as plan:
+        other(a)
+        count_up(a)
+        other(a)
+    plan()
+    plan()
+    assert a.numpy()[0] == 6
+    with pe.deferred():
+        count_up(a)
+        with pe.override(backend="numpy"):
+            count_up(a)
+    assert a.numpy()[0] == 8
+
+
+def test_functions_and_routines_follow_one_another_as_calls_do(tensors: list[Any]) -> None:
+    a, b, *_ = tensors
+    context = pe.device("cc").stream(threaded=False).context()
+    up = count_up.compile(a).link(context)
+    twice = double.compile(b, a).link(up.context)
+
+    def calls() -> None:
+        count_up(a)
+        twice()
+        up()
+        count_up(a)
+        twice()
+
+    with pe.plan() as plan:
+        calls()
+    found = []
+    for run in (plan, plan, calls, plan, calls):
+        run()
+        found.append((a.numpy()[0], b.numpy()[0]))
+    value, expected = 0.0, []
+    for _ in found:
+        value += 3
+        expected.append((value, 2 * value))
+    assert found == expected
+
+
+def test_a_plan_in_a_deferred_block_comes_after_what_was_put_off(tensors: list[Any]) -> None:
+    a, *_ = tensors
+    with pe.plan() as plan:
+        double(a, a)
+    with pe.deferred():
+        count_up(a)
+        plan()
+        count_up(a)
+    assert a.numpy()[0] == 3
+    with pe.plan(), pytest.raises(pe.CdError, match="CD0862.*`plan`"):
+        plan()
+
+
+def test_deferred_calls_have_the_arrays_of_their_time(tensors: list[Any]) -> None:
+    a, *_ = tensors
+    values, out = np.ones(4), np.zeros(4)
+    taken = pe.cd_from_source("def taken(x, v):\n    x[i] += v[i]\n")
+    given = pe.cd_from_source("def given(v, x):\n    v[i] = x[i]\n")
+    with pe.deferred():
+        taken(a, values)
+        values[...] = 10.0
+        taken(a, values)
+        given(out, a)
+        assert out[0] == 11
+    assert a.numpy()[0] == 11
+
+
+def test_a_run_that_fails_leaves_other_values_alone(tensors: list[Any]) -> None:
+    a, b, *_ = tensors
+    put = pe.cd_from_source("def put(x, n):\n    x[n] = 7.0\n")
+    with pe.plan() as plan:
+        with plan.while_(lambda n: n < 2 and 1 // ok[0]):
+            count_up(b)
+        put(a, 0)
+    ok = [1]
+    plan()
+    a[...] = 2.0
+    ok[0] = 0
+    with pytest.raises(ZeroDivisionError):
+        plan()
+    assert a.numpy()[0] == 2
+    count_up(a)
+    assert a.numpy()[0] == 3
+
+
+def test_predicates_use_no_tensors_but_their_values(tensors: list[Any]) -> None:
+    a, b, *_ = tensors
+    for wrong in (lambda: bool(a.numpy()[0]), lambda: count_up(a) or True, lambda: pe.sync() or 1):
+        with pe.plan() as plan:
+            with plan.while_(wrong):
+                count_up(b)
+        with pytest.raises(pe.CdError, match="CD0862.*predicate of `while`"):
+            plan()
+    for value in (None, "s", [1]):
+        with pe.plan() as plan:
+            with plan.while_(partial(getattr, SimpleNamespace(value=value), "value")):
+                count_up(b)
+        with pytest.raises(pe.CdError, match="CD0863.*not true or false"):
+            plan()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_calls_are_the_same_in_plans(seed: int) -> None:
+    for number in range(30):
+        assert not differs(1000 * seed + number)

@@ -1,0 +1,253 @@
+"""Loops and branches whose arrays are still fields, and the nodes that become of them.
+
+Which array a field means is known when everything has been recorded: the one that the loop or
+branch itself uses, else the one that was written last before it, else the only one of the plan,
+else the host's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, assert_never
+
+from ....base.dataclass import dataclass
+from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
+from ..argument_checks import field_of, wrong_argument
+from ..field import Field
+from ..memory import Buffer
+from .steps import (
+    Body,
+    Branch,
+    Carry,
+    Counter,
+    Loop,
+    Node,
+    Predicate,
+    Step,
+    conditional_accesses,
+    devices_of,
+    scheduled,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSpec:
+    """A predicate as the user gives it: a function of fields, or a field alone."""
+
+    function: Callable[..., Any] | None
+    reads: tuple[Any, ...]
+    counted: bool = False
+    """Whether the function gets the number of iterations before the values."""
+
+    @classmethod
+    def of(cls, given: Any, reads: Sequence[Any], in_loop: bool = False) -> PredicateSpec:
+        """Return the predicate of a function of `reads`, or of a tensor with one element.
+
+        That of a loop gets the number of iterations, too, if it takes one argument more. Raises
+        CdTypeError CD0852 for anything else, CD0863 for a function of other arguments.
+        """
+        if not isinstance(reads, list | tuple):
+            raise wrong_argument("list of tensors", reads, "write a list: `reads=[y]`")
+        if hasattr(given, "field") or isinstance(given, Field) or not callable(given):
+            return cls(None, (field_of(given),))
+        least, most = _argument_counts(given)
+        for counted in (True, False) if in_loop else (False,):
+            if least <= len(reads) + counted <= most:
+                return cls(given, tuple(reads), counted)
+        wanted = f"{len(reads)} values" + (", and the number of iterations" if in_loop else "")
+        message = f"a predicate that takes {least} arguments or more is given {wanted}"
+        if most < len(reads):
+            message = f"a predicate that takes {most} arguments at most is given {wanted}"
+        raise CdTypeError(
+            Diagnostic(
+                "CD0863", message,
+                helps=("let it take one argument for each of `reads`: `lambda x, y: ...`",),
+            )
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopDraft:
+    """A loop whose arrays are still fields."""
+
+    name: str
+    predicate: PredicateSpec
+    before: Sequence[Step | Draft]
+    after: Sequence[Step | Draft]
+    carry: Mapping[Any, Any]
+    counter: Counter
+    at_most: int | None
+    line: str
+    newest: Mapping[Field, Buffer]
+    """The array of each field that was written last before it."""
+    writes = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchDraft:
+    """A branch whose arrays are still fields."""
+
+    name: str
+    predicate: PredicateSpec
+    branches: Sequence[Sequence[Step | Draft]]
+    otherwise: Mapping[Any, Any]
+    line: str
+    newest: Mapping[Field, Buffer]
+    """The array of each field that was written last before it."""
+    writes = ()
+
+
+Draft: TypeAlias = LoopDraft | BranchDraft
+
+
+_Around: TypeAlias = tuple[Sequence[Step], Mapping[Field, Buffer]]
+"""The steps of a loop or branch, and the arrays of fields written last before it."""
+
+
+class Builder:
+    """Makes nodes of drafts, when it is known which arrays a plan has."""
+
+    def __init__(
+        self, fields: Mapping[Buffer, Field], steps: Sequence[Step], cap: int | None, device: str
+    ) -> None:
+        self._fields, self._steps, self._cap, self._device = fields, steps, cap, device
+        self.on_host: dict[Field, None] = {}
+
+    def nodes(self, drafts: Sequence[Step | Draft]) -> tuple[Node, ...]:
+        """Return the nodes of a body."""
+        return tuple(each if isinstance(each, Step) else self._node(each) for each in drafts)
+
+    def _node(self, draft: Draft) -> Node:
+        match draft:
+            case LoopDraft():
+                return self._loop(draft)
+            case BranchDraft():
+                return self._branch(draft)
+            case _:
+                assert_never(draft)
+
+    def _loop(self, draft: LoopDraft) -> Loop:
+        steps = tuple(steps_of((*draft.before, *draft.after)))
+        before, after = (self._body(part) for part in (draft.before, draft.after))
+        carries = tuple(
+            self._carry(t, s, (steps, draft.newest), draft.name, s) for t, s in draft.carry.items()
+        )
+        predicate = self._predicate(draft.predicate, (steps, draft.newest))
+        targets = {carry.target for carry in carries}
+        sources = {carry.source for carry in carries}
+        reads, writes = conditional_accesses(
+            (before, after), (*predicate.buffers, *targets), sources - targets
+        )
+        writes = tuple(resource for resource in writes if resource not in targets)
+        devices = devices_of((before, after), self._device)
+        return Loop(
+            draft.name, predicate, before, after, carries, draft.counter, draft.at_most, reads,
+            writes, devices, draft.line,
+        )  # fmt: skip
+
+    def _branch(self, draft: BranchDraft) -> Branch:
+        steps = tuple(step for branch in draft.branches for step in steps_of(branch))
+        bodies = tuple(self._body(branch) for branch in draft.branches)
+        copies = tuple(
+            self._carry(t, s, (steps, draft.newest), draft.name, t)
+            for t, s in draft.otherwise.items()
+        )
+        predicate = self._predicate(draft.predicate, ((), draft.newest))
+        reads, writes = conditional_accesses(
+            bodies,
+            (*predicate.buffers, *(copy.source for copy in copies)),
+            [copy.target for copy in copies],
+        )
+        devices = devices_of(bodies, self._device)
+        return Branch(draft.name, predicate, bodies, copies, reads, writes, devices, draft.line)
+
+    def _body(self, drafts: Sequence[Step | Draft]) -> Body:
+        return scheduled(self.nodes(drafts), self._cap)
+
+    def _predicate(self, spec: PredicateSpec, around: _Around) -> Predicate:
+        reads = tuple(
+            read if isinstance(read, Counter) else self._array(field_of(read), around)
+            for read in spec.reads
+        )
+        return Predicate(spec.function, reads, spec.counted)
+
+    def _carry(self, target: Any, source: Any, around: _Around, name: str, written: Any) -> Carry:
+        held, given = (self._array(field_of(each), around) for each in (target, source))
+        arrays = held.array, given.array
+        if arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
+            raise CdValueError(
+                Diagnostic(
+                    "CD0867", f"`{name}` cannot carry `{given.label}` to `{held.label}`: they have "
+                    f"the shapes {arrays[1].shape} and {arrays[0].shape}, and the types "
+                    f"{arrays[1].dtype} and {arrays[0].dtype}",
+                    helps=("carry between tensors of one shape and type",),
+                )
+            )  # fmt: skip
+        field = field_of(written)
+        field.require_writable()
+        buffer = given if written is source else held
+
+        def note() -> None:
+            field.record_write(buffer)
+            if buffer is field.host:
+                field.host_tick = field.clock
+
+        return Carry(held, given, note)
+
+    def _array(self, field: Field, around: _Around) -> Buffer:
+        """Return the array of a field that some steps use, else the one written last before them,
+        else the plan's, else the host's."""
+        steps, newest = around
+        for some in (steps, self._steps):
+            used = {r: None for step in some for r in (*step.reads, *step.writes)}
+            found = [b for b in used if isinstance(b, Buffer) and self._fields.get(b) is field]
+            if len(found) == 1:
+                return found[0]
+            if field in newest and (not found or newest[field] in found):
+                return newest[field]
+            if found:
+                raise not_taken(
+                    f"`{field.label}` has an array for each of several contexts here",
+                    "link the routines into one context: `code.link(first.context)`",
+                )
+        self.on_host[field] = None
+        return field.host
+
+
+def steps_of(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
+    """Yield all steps in program order, also those inside."""
+    for each in drafts:
+        match each:
+            case Step():
+                yield each
+            case LoopDraft():
+                yield from steps_of((*each.before, *each.after))
+            case BranchDraft():
+                for branch in each.branches:
+                    yield from steps_of(branch)
+
+
+def _argument_counts(function: Callable[..., Any]) -> tuple[int, float]:
+    """Return how many positional arguments a function takes, at least and at most."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return 0, math.inf
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.default is p.empty for p in positional)
+    return least, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(
+        positional
+    )
+
+
+def misuse(what: str, fix: str) -> CdTypeError:
+    """Return the error CD0868: a plan is used as it is not meant."""
+    return CdTypeError(Diagnostic("CD0868", what, helps=(fix,)))
+
+
+def not_taken(what: str, fix: str) -> CdError:
+    """Return the error CD0866: a plan does not take something."""
+    message = f"{what}: a plan does not take that"
+    return CdTypeError(Diagnostic("CD0866", message, helps=(fix,)))

@@ -1,0 +1,150 @@
+"""Recorded plans: who runs them when, and what they take."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from .scenes import SIZE, Scene, count_up, put, take
+
+
+def test_a_plan_is_not_run_by_its_own_predicate() -> None:
+    scene = Scene()
+    step = scene.link(count_up, scene.a)
+    with pe.plan() as plan:
+        step()
+        with plan.while_(lambda n: plan() or False):
+            step()
+    for _ in range(2):
+        with pytest.raises(pe.CdError, match="CD0862|CD0868"):
+            plan()
+
+
+def test_a_failed_run_is_forgotten_by_the_next_ones() -> None:
+    scene = Scene()
+    up, at = scene.link(count_up, scene.b), scene.link(put, scene.a, 0)
+    for order in ((up, at), (at, up)):
+        with pe.plan() as plan:
+            for step in order:
+                step(**({"at": 0} if step is at else {}))
+        stream = pe.device("cc").stream()
+        for index in (0, SIZE, 0, SIZE + 1, 0, 0):
+            run = plan.run(on=stream, at=index)
+            if index < SIZE:
+                run.wait()
+            else:
+                with pytest.raises(pe.CdError, match="CD0601"):
+                    run.wait()
+                run.wait()
+
+
+def test_inputs_are_what_they_are_when_a_run_is_queued() -> None:
+    scene = Scene()
+    step = scene.link(take, scene.a, np.zeros(SIZE))
+    with pe.plan() as plan:
+        step(values=np.zeros(SIZE))
+    scene.b[...] = 4.0
+    plan(values=scene.b)
+    assert scene.first(scene.a) == [5]
+    stream, given, array = pe.device("cc").stream(), [1.0] * SIZE, np.full(SIZE, 2.0)
+    for values, expected in ((given, 2), (array, 3)):
+        run = plan.run(on=stream, values=values)
+        values[0] = 100.0
+        run.wait()
+        assert scene.first(scene.a) == [expected]
+
+
+def test_what_is_given_has_to_be_of_the_kind_that_is_asked_for() -> None:
+    scene = Scene()
+    step = scene.link(count_up, scene.a)
+    with pe.plan() as plan:
+        step()
+    for wrong in ("cc", pe.device("cc"), 3, scene.context):
+        with pytest.raises(pe.CdError, match="CD0852.*stream"):
+            plan.run(on=wrong)
+    for sources in ([3], [count_up], "count_up"):
+        with pytest.raises(pe.CdError, match="CD0852"):
+            plan.partial(sources=sources)
+    with pytest.raises(TypeError, match="is a plan of this process"):
+        copy.deepcopy(plan)
+
+
+def test_arguments_that_overlap_what_is_written_are_read_before() -> None:
+    scene = Scene()
+    text = "def double(out, x, p):\n    out[i] = x[i] * 2.0 + p[i]\n"
+    step = pe.cd_from_source(text).compile(np.zeros(3), np.zeros(3), pe.tensor("p", 3, "float64"))
+    routine, array = step.link(scene.context), np.arange(4.0)
+    with pe.plan() as plan:
+        routine(out=array[1:], x=array[:-1])
+    plan()
+    assert array.tolist() == [0, 0, 2, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_runs_a_plan_that_its_parent_is_running() -> None:
+    scene = Scene()
+    step, going = scene.link(count_up, scene.a), threading.Event()
+
+    def goes_on(count: int) -> bool:
+        going.set()
+        time.sleep(0.001)
+        return not stop.is_set()
+
+    stop = threading.Event()
+    with pe.plan() as plan:
+        with plan.while_(goes_on):
+            step()
+    run = plan.run(on=pe.device("cc").stream())
+    going.wait()
+    pid = os.fork()
+    if pid == 0:
+        stop.set()
+        ended = 0
+        for _ in range(3):
+            try:
+                plan()
+                ended += 1
+            except pe.CdError:
+                pass
+        os._exit(0 if ended >= 2 else 1)
+    stop.set()
+    run.wait()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_an_interrupt_ends_a_run_and_the_plan_goes_on() -> None:
+    scene = Scene()
+    steps = [scene.link(count_up, tensor) for tensor in (scene.a, scene.b, scene.c)]
+    with pe.plan() as plan:
+        with plan.while_(lambda n: n < 50):
+            for step in steps:
+                step()
+
+    class Interrupt(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for n in range(30):
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + n * 0.0003)
+            with contextlib.suppress(Interrupt):
+                for _ in range(100):
+                    plan()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    values = scene.first(scene.a)[0]
+    plan()
+    assert scene.first(scene.a)[0] == values + 50

@@ -258,15 +258,8 @@ def _merge_binding(
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
         return a.of(parts)
-    if name == RESULT:
-        loop = span.text.startswith(("for ", "while "))
-        sources_text = "this loop and what follows it" if loop else "the sides of this `if`"
-        raise error(
-            "CD0425",
-            CdTypeError,
-            f"{sources_text} return different things: {describe(a)} and {describe(b)}",
-            span,
-        )
+    if name == RESULT or name.startswith(f"{RESULT}_"):
+        raise _different_results(a, b, span)
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)
     if name in frame.reserved and Static(False) in (a, b):
         unset = Unset(
@@ -274,6 +267,22 @@ def _merge_binding(
             "before", span, (f"give it a value of that kind before the loop: `{name} = ...`",)
         )  # fmt: skip
     return unset or _incompatible_sides(name, a, b, span)
+
+
+def _different_results(a: Value, b: Value, span: Span) -> CdError:
+    """Return the error CD0425 of paths that return values of no common type or shape."""
+    loop = span.text.startswith(("for ", "while "))
+    paths = "this loop and what follows it" if loop else "the sides of this `if`"
+    shown = f"{describe(a)} and {describe(b)}"
+    if isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank and a.shape != b.shape:
+        what, helps = f"arrays of different sizes: {shown}", (
+            "make one array before the `if`, as large as it gets: `out = np.zeros(n)`, and return "
+            "the part that is filled, `out[:k]`, by one `return` at the end",
+        )  # fmt: skip
+        if describe(a) == describe(b):
+            what = f"arrays whose sizes are found on each path by itself: {shown}"
+        return error("CD0425", CdTypeError, f"{paths} return {what}", span, helps=helps)
+    return error("CD0425", CdTypeError, f"{paths} return different things: {shown}", span)
 
 
 def _incompatible_sides(name: str, a: Value, b: Value, span: Span) -> Unset:

@@ -32,6 +32,7 @@ from .c_text import POSTFIX, UNARY, CText, infix
 from .names import Names
 from .prelude import is_prelude_name
 from .quirks.early_unrolling import is_elementwise
+from .quirks.ordered_sums import sums_in_order
 from .quirks.vectorizer_dependence import is_miscompiled
 from .vector_variables import VectorPlan, is_unrolled, vector_width
 from .vector_variables import variable_count as count
@@ -194,7 +195,8 @@ class VectorPrinter:
     def needs_compiler_barrier(self, loop: For) -> bool:
         """Whether iterations need a compiler barrier: where vectorization would miscompile them or
         take too long, or common subexpressions of the steps of a tile would take its registers."""
-        return is_miscompiled(loop) or self.is_tile_step(loop) or id(loop) in self.crowded
+        prevented = is_miscompiled(loop) or sums_in_order(loop) or id(loop) in self.crowded
+        return prevented or self.is_tile_step(loop)
 
     def is_tile_step(self, loop: For) -> bool:
         """Whether an iteration of a short loop is a step of a tile that nearly fills registers."""

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from ...base.finalizers import call_when_unreachable
@@ -115,7 +116,8 @@ class Worker:
         self.busy = threading.RLock()
         """Held by the thread that runs a task of an inline queue."""
         self._lock = threading.RLock()
-        self._queued = threading.Condition(self._lock)
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        """What the thread sleeps on: an interrupt of a submission cannot break it."""
         self._task_ended = threading.Condition(self._lock)
         self._idle = False
         """Whether the thread sleeps until a task is queued; reset by whoever wakes it."""
@@ -139,7 +141,7 @@ class Worker:
             self.tasks.append(task)
             self.latest = event
             if self._idle:
-                self._queued.notify()  # first: an interrupt in between loses no wake-up
+                self._wakes.put(None)  # first: an interrupt in between loses no wake-up
                 self._idle = False
             elif self.thread is None:
                 self.thread = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
@@ -160,7 +162,7 @@ class Worker:
         with self._lock:
             self._waiting += 1
             if self._idle and self.tasks:  # its submission was interrupted
-                self._queued.notify()
+                self._wakes.put(None)
             try:
                 self._task_ended.wait_for(reached, most)
             finally:
@@ -234,16 +236,17 @@ class Worker:
 
     def _take_task(self) -> _Task | None:
         """Wait for the next task and return it; None where the queue is closed."""
-        with self._lock:
-            while not self.tasks:
+        while True:
+            with self._lock:
+                self._idle = False
+                if self.tasks:
+                    task = self.tasks.popleft()
+                    self.running.append(task[2])
+                    return task
                 if self.closed:
                     return None
                 self._idle = True
-                self._queued.wait()
-                self._idle = False
-            task = self.tasks.popleft()
-            self.running.append(task[2])
-            return task
+            self._wakes.get()
 
     def _finish_task(self, event: Event, failure: Failure | None) -> None:
         """Record the end of a task, and notify waiting threads."""
@@ -285,7 +288,7 @@ class Worker:
         """Let the thread end when its queue is empty."""
         with self._lock:
             self.closed = True
-            self._queued.notify()
+            self._wakes.put(None)
 
     def after_fork(self, failure: Failure) -> None:
         """Reset in a forked child, which has no thread: queued work fails.

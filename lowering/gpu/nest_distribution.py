@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from .. import thresholds
+from ..analysis.dependence import has_early_exit
 from ..analysis.parallel_band import (
     Band,
     Facts,
@@ -52,10 +53,11 @@ def distribute_nests(
 ) -> tuple[For, ...] | None:
     """Return a nest over all points for each part, None without a gain or without memory.
 
-    Points that contain checks stay whole: of several failures the first is reported.
+    Points that contain checks stay whole: of several failures the first is reported. So do points
+    that a `continue` may end early, as no later part would know.
     """
     is_static = all(loop.step == 1 and static_trip_count(loop) for loop in nest.free)
-    if nest.serial or not is_static or has_checks(nest.inner):
+    if nest.serial or not is_static or has_checks(nest.inner) or has_early_exit(nest.inner):
         return None
     body = nest.inner
     parts = _split_at_nests(body, facts)

@@ -114,10 +114,20 @@ class Builder:
     ) -> None:
         self._fields, self._steps, self._cap, self._device = fields, steps, cap, device
         self.on_host: dict[Field, None] = {}
+        self._around: _Around = ((), {})
+        """The steps of the outermost loop or branch, and the arrays written last before it."""
 
-    def nodes(self, drafts: Sequence[Step | Draft]) -> tuple[Node, ...]:
-        """Return the nodes of a body."""
-        return tuple(each if isinstance(each, Step) else self._node(each) for each in drafts)
+    def nodes(self, drafts: Sequence[Step | Draft], outside: bool = True) -> tuple[Node, ...]:
+        """Return the nodes of a body, which is in no loop or branch if it is `outside`."""
+        made: list[Node] = []
+        for each in drafts:
+            if isinstance(each, Step):
+                made.append(each)
+                continue
+            if outside:
+                self._around = tuple(steps_of((each,))), each.newest
+            made.append(self._node(each))
+        return tuple(made)
 
     def _node(self, draft: Draft) -> Node:
         match draft:
@@ -129,12 +139,9 @@ class Builder:
                 assert_never(draft)
 
     def _loop(self, draft: LoopDraft) -> Loop:
-        steps = tuple(steps_of((*draft.before, *draft.after)))
         before, after = (self._body(part) for part in (draft.before, draft.after))
-        carries = tuple(
-            self._carry(t, s, (steps, draft.newest), draft.name, s) for t, s in draft.carry.items()
-        )
-        predicate = self._predicate(draft.predicate, (steps, draft.newest))
+        carries = tuple(self._carry(t, s, draft.name, s) for t, s in draft.carry.items())
+        predicate = self._predicate(draft.predicate)
         targets = {carry.target for carry in carries}
         sources = {carry.source for carry in carries}
         reads, writes = conditional_accesses(
@@ -148,13 +155,9 @@ class Builder:
         )  # fmt: skip
 
     def _branch(self, draft: BranchDraft) -> Branch:
-        steps = tuple(step for branch in draft.branches for step in steps_of(branch))
         bodies = tuple(self._body(branch) for branch in draft.branches)
-        copies = tuple(
-            self._carry(t, s, (steps, draft.newest), draft.name, t)
-            for t, s in draft.otherwise.items()
-        )
-        predicate = self._predicate(draft.predicate, ((), draft.newest))
+        copies = tuple(self._carry(t, s, draft.name, t) for t, s in draft.otherwise.items())
+        predicate = self._predicate(draft.predicate)
         reads, writes = conditional_accesses(
             bodies,
             (*predicate.buffers, *(copy.source for copy in copies)),
@@ -164,17 +167,17 @@ class Builder:
         return Branch(draft.name, predicate, bodies, copies, reads, writes, devices, draft.line)
 
     def _body(self, drafts: Sequence[Step | Draft]) -> Body:
-        return scheduled(self.nodes(drafts), self._cap)
+        return scheduled(self.nodes(drafts, outside=False), self._cap)
 
-    def _predicate(self, spec: PredicateSpec, around: _Around) -> Predicate:
+    def _predicate(self, spec: PredicateSpec) -> Predicate:
         reads = tuple(
-            read if isinstance(read, Counter) else self._array(field_of(read), around)
+            read if isinstance(read, Counter) else self._array(field_of(read))
             for read in spec.reads
         )
         return Predicate(spec.function, reads, spec.counted)
 
-    def _carry(self, target: Any, source: Any, around: _Around, name: str, written: Any) -> Carry:
-        held, given = (self._array(field_of(each), around) for each in (target, source))
+    def _carry(self, target: Any, source: Any, name: str, written: Any) -> Carry:
+        held, given = (self._array(field_of(each)) for each in (target, source))
         arrays = held.array, given.array
         if arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
             raise CdValueError(
@@ -196,17 +199,17 @@ class Builder:
 
         return Carry(held, given, note)
 
-    def _array(self, field: Field, around: _Around) -> Buffer:
-        """Return the array of a field that some steps use, else the one written last before them,
-        else the plan's, else the host's."""
-        steps, newest = around
-        for some in (steps, self._steps):
+    def _array(self, field: Field) -> Buffer:
+        """Return the array of a field that the outermost loop or branch uses, else the one written
+        last before that, else the plan's, else the host's."""
+        inside, newest = self._around
+        for some in (inside, self._steps):
             used = {r: None for step in some for r in (*step.reads, *step.writes)}
             found = [b for b in used if isinstance(b, Buffer) and self._fields.get(b) is field]
+            if field in newest and some is inside and not found:
+                return newest[field]
             if len(found) == 1:
                 return found[0]
-            if field in newest and (not found or newest[field] in found):
-                return newest[field]
             if found:
                 raise not_taken(
                     f"`{field.label}` has an array for each of several contexts here",
@@ -227,6 +230,30 @@ def steps_of(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
             case BranchDraft():
                 for branch in each.branches:
                     yield from steps_of(branch)
+
+
+def fields_of(
+    drafts: Sequence[Step | Draft],
+) -> tuple[dict[Field, None], dict[Field, None]]:
+    """Return the fields that loops and branches look at, by predicates and as sources, and those
+    that they write themselves: what is carried out, and targets of what passes through."""
+    asked: dict[Field, None] = {}
+    outputs: dict[Field, None] = {}
+    for each in drafts:
+        if isinstance(each, Step):
+            continue
+        reads = (read for read in each.predicate.reads if not isinstance(read, Counter))
+        asked |= dict.fromkeys(map(field_of, reads))
+        pairs = each.carry if isinstance(each, LoopDraft) else each.otherwise
+        asked |= dict.fromkeys(field_of(t) for pair in pairs.items() for t in pair)
+        written = pairs.values() if isinstance(each, LoopDraft) else pairs
+        outputs |= dict.fromkeys(map(field_of, written))
+        parts = (each.before, each.after) if isinstance(each, LoopDraft) else each.branches
+        for part in parts:
+            inner_asked, inner_outputs = fields_of(part)
+            asked |= inner_asked
+            outputs |= inner_outputs
+    return asked, outputs
 
 
 def _argument_counts(function: Callable[..., Any]) -> tuple[int, float]:

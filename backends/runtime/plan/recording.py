@@ -17,13 +17,13 @@ from typing import Any
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
-from ..argument_checks import expect_merge, field_of
+from ..argument_checks import expect_merge
 from ..device import Context, HostContext, device
 from ..field import Field
 from ..memory import Buffer, memory_guard
 from ..parameter_slots import Resident
 from ..routine import Compiled, Routine
-from .drafts import Builder, Draft, LoopDraft, misuse, not_taken, steps_of
+from .drafts import Builder, Draft, fields_of, misuse, not_taken, steps_of
 from .steps import (
     Counter,
     Node,
@@ -233,6 +233,7 @@ class Recorder:
         if source is target:
             return
         if source is not field.host:
+            self._follow(field, source)
             self._loads[context, field, source] = None
         self._contexts[context] = None
         name = f"copy {field.label}"
@@ -306,34 +307,50 @@ class Recorder:
         Raises CdTypeError CD0866 where functions and routines of a context use a field in it that
         it writes: it would depend on the iteration which of their arrays is newer.
         """
-        used: dict[Field, set[Buffer]] = {}
+        if len(self._open) > 1:  # looked at with the loop or branch around it
+            self._add(draft)
+            return
+        used: dict[Field, list[Buffer]] = {}
         written: dict[Field, Buffer] = {}
         for step in steps_of((draft,)):
-            for resource in (*step.reads, *step.writes):
+            for at, resource in enumerate((*step.writes, *step.reads)):
                 if isinstance(resource, Buffer) and resource in self._fields:
-                    used.setdefault(self._fields[resource], set()).add(resource)
-            for resource in step.writes:
-                if isinstance(resource, Buffer) and resource in self._fields:
-                    written[self._fields[resource]] = resource
-        for field, buffers in used.items():
-            if field in written and field.host in buffers and len(buffers) > 1:
-                raise not_taken(
-                    f"`{draft.name}` writes `{field.label}`, which functions and routines of a "
-                    "context use in it",
-                    "link the functions, too: `f.compile(...).link(routine.context)`",
-                )
-            if len(self._open) == 1:
-                for buffer in buffers:
-                    self._follow(field, buffer)
+                    field = self._fields[resource]
+                    if resource not in used.setdefault(field, []):
+                        used[field].append(resource)
+                    if at < len(step.writes):
+                        written[field] = resource
+        looked_at, outputs = fields_of((draft,))
+        for field in {**used, **looked_at, **outputs}:
+            self._settle_field(draft, field, used.get(field, []), (written, looked_at, outputs))
         self._add(draft)
-        outputs = draft.carry.values() if isinstance(draft, LoopDraft) else draft.otherwise
-        for field in map(field_of, outputs):
-            known = [buffer for buffer, owner in self._fields.items() if owner is field]
-            if field not in written and known:
-                written[field] = self._newest.get(field) or known[0]
-        if len(self._open) == 1:
-            for field, buffer in written.items():
-                self._wrote(field, buffer, buffer is field.host and field in self._on_host)
+        for field, buffer in written.items():
+            self._wrote(field, buffer, buffer is field.host and field in self._on_host)
+
+    def _settle_field(
+        self,
+        draft: Draft,
+        field: Field,
+        buffers: list[Buffer],
+        roles: tuple[dict[Field, Buffer], Mapping[Field, None], Mapping[Field, None]],
+    ) -> None:
+        """Bring the arrays up to date that a loop or branch uses of a field; record what it writes.
+
+        Raises CdTypeError CD0866 where it would depend on the iteration which of them is newest.
+        """
+        written, looked_at, outputs = roles
+        newest = self._newest.get(field)
+        for buffer in buffers:
+            self._follow(field, buffer)
+        used_as_one = field in written or field in outputs or field in looked_at
+        if len(buffers) > 1 and field.host in buffers and used_as_one:
+            raise not_taken(
+                f"`{draft.name}` writes or asks for `{field.label}`, of which functions and "
+                "routines of a context use an array each in it",
+                "link the functions, too: `f.compile(...).link(routine.context)`",
+            )
+        if field in outputs and (buffers or newest is not None):
+            written.setdefault(field, buffers[0] if buffers else newest or field.host)
 
     @property
     def newest(self) -> Mapping[Field, Buffer]:

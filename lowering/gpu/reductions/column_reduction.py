@@ -28,6 +28,7 @@ from math import prod
 from ....base.dataclass import dataclass
 from ... import thresholds
 from ...analysis.accumulators import find_accumulators
+from ...analysis.dependence import has_early_exit
 from ...analysis.parallel_band import (
     Band,
     Facts,
@@ -52,7 +53,8 @@ def split_columns(
 ) -> tuple[DeviceCode | For, ...] | None:
     """Return kernels of partial sums, and nests, in order; None where nothing is gained by that.
 
-    A band that contains checks stays whole: of several failures the first is reported.
+    A band that contains checks stays whole: of several failures the first is reported. So does one
+    whose points a `continue` may end early, as no later part would know.
     """
     counts = [static_trip_count(loop) for loop in nest.free]
     if (
@@ -61,6 +63,7 @@ def split_columns(
         <= prod(map(_count_or_zero, counts))
         < thresholds.COLUMN_REDUCTION_THREADS
         or has_checks(nest.inner)
+        or has_early_exit(nest.inner)
     ):
         return None
     free, body = normalize_band(nest, fresh)

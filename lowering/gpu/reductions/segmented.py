@@ -30,6 +30,7 @@ from math import prod
 from ....base.dataclass import dataclass
 from ... import thresholds
 from ...analysis.accumulators import Accumulator, find_accumulators
+from ...analysis.dependence import has_early_exit
 from ...analysis.parallel_band import (
     Band,
     Facts,
@@ -75,11 +76,12 @@ def split_segments(
 ) -> tuple[Segment, ...] | None:
     """Return the segments of a band in order, None where nothing is gained by that.
 
-    A band that contains checks stays whole: of several failures the first is reported.
+    A band that contains checks stays whole: of several failures the first is reported. So does one
+    whose points a `continue` may end early, as no later segment would know.
     """
     many = thresholds.MIN_OCCUPYING_SEGMENTS
     count = prod(many if (size := static_trip_count(loop)) is None else size for loop in nest.free)
-    if nest.serial or not 0 < count < many or has_checks(nest.inner):
+    if nest.serial or not 0 < count < many or has_checks(nest.inner) or has_early_exit(nest.inner):
         return None
     if not any(_find_long_sums(stmt, facts, count) or is_wide(stmt, facts) for stmt in nest.inner):
         return None

@@ -28,9 +28,10 @@ from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements, writes
 from tests.lowering.nests_of_all_kinds import LARGE, NESTS, text_of
+from tests.programs.thresholds import lowered
 
 from .batch import loaded
-from .on_cpu import CpuDriver, needs_gxx
+from .on_cpu import CpuDriver, backend, installed, needs_gxx
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -181,3 +182,26 @@ def test_what_kernels_take_of_a_multiprocessor(
         assert figures.registers <= REGISTERS[kind(kernels[name])], (name, str(figures))
         assert figures.shared <= 48 * 1024, (name, str(figures))
         assert figures.shared >= kernels[name].shared, (name, str(figures))
+
+
+SKIPPING = """
+def f(a, c, out):
+    for t in range(5):
+        if a[t, 0] <= 0.25:
+            continue
+        out[t, i, j] /= (sum[k](c[k, j] * out[t, k, j]) - min(c[j, 2], out[t, 3, clamp(i + 2)]))
+    return out
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 77, 921])
+def test_points_that_a_continue_ends_stay_as_they_are(seed: int) -> None:
+    a = np.arange(20.0).reshape(5, 4) / 8 + 1.0
+    a[1::2, 0] = 0.0
+    out = np.ones((5, 4, 4)) + np.arange(4)
+    with installed(backend(CpuDriver())), lowered(seed):
+        f = pe.cd_from_source(SKIPPING, {"clamp": pe.clamp})
+        expected = f.on("numpy")(a, a[:4], out.copy())
+        found = f.on("cuda")(a, a[:4], out.copy())
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found[1::2], out[1::2])

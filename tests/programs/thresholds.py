@@ -217,6 +217,8 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "lowering.passes.buffer_sharing.STACK_BYTES",
         "backends.codegen.dialect.MIN_ALIGNED_BYTES",
         "backends.codegen.index_width.MAX_THREADS",
+        "backends.codegen.quirks.crowded_functions.MAX_LOOPS",
+        "backends.codegen.quirks.crowded_functions.MAX_TRIP_COUNT",
         "backends.codegen.quirks.vectorizer_dependence.ACCESS_LIMIT",
         "backends.codegen.quirks.vectorizer_dependence.UNROLL_LIMIT",
         "backends.codegen.vectors.LOAD_BITS",

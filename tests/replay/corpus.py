@@ -170,6 +170,10 @@ GIVEN: dict[str, dict[str, dict[str, str]]] = {
         "train": {"w1": "float32 64 64", "b1": "float32 64", "w2": "float32 64 10",
                   "b2": "float32 10", "x": "float32 128 64", "y": "int64 128", "rate": "0.5"},
     },
+    "07_plans": {
+        "cool": {"new": "float64 32 32", "old": "float64 32 32", "most": "float64 1"},
+        "describe": {"result": "float64 1", "plate": "float64 32 32"},
+    },
 }  # fmt: skip
 """The arguments of the compiled functions of each tutorial."""
 

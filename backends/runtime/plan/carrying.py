@@ -25,10 +25,11 @@ class Carrying:
         self,
         loop: Loop,
         frame: Frame,
-        make: Callable[[str, Array], Array],
         issue: Callable[[Callable[[], object]], object],
     ) -> None:
-        self._make, self._issue = make, issue
+        self._issue = issue
+        self._makers = {c.target: c.make[0] for c in loop.carries}
+        self._makers |= {c.source: c.make[1] for c in loop.carries}
         self._carries = loop.carries
         targets = dict.fromkeys(carry.target for carry in loop.carries)
         written = {r for body in loop.bodies for node in body.nodes for r in node.writes}
@@ -74,7 +75,7 @@ class Carrying:
             known = [*self._free[output], self._own[output]]
             free = next((array for array in known if id(array) not in used), None)
             if free is None:
-                free = self._make(output.label, self._own[output])
+                free = self._makers[output](output.label, self._own[output])
                 self._free[output].append(free)
             if output in self._kept:
                 self._queue_copy(free, old[output])
@@ -94,7 +95,7 @@ class Carrying:
                 self._queue_copy(self._own[output], last)
 
     def _copy(self, name: Buffer, source: Array) -> Array:
-        array = self._make(name.label, source)
+        array = self._makers[name](name.label, self._first[name])
         self._queue_copy(array, source)
         return array
 

@@ -12,8 +12,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
+from ...interface import Array
 from ..argument_checks import field_of, wrong_argument
 from ..field import Field
 from ..memory import Buffer
@@ -23,6 +26,7 @@ from .steps import (
     Carry,
     Counter,
     Loop,
+    Maker,
     Node,
     Predicate,
     Step,
@@ -110,9 +114,16 @@ class Builder:
     """Makes nodes of drafts, when it is known which arrays a plan has."""
 
     def __init__(
-        self, fields: Mapping[Buffer, Field], steps: Sequence[Step], cap: int | None, device: str
+        self,
+        fields: Mapping[Buffer, Field],
+        makers: Mapping[Buffer, Maker],
+        steps: Sequence[Step],
+        cap: int | None,
+        device: str,
     ) -> None:
         self._fields, self._steps, self._cap, self._device = fields, steps, cap, device
+        self._makers = makers
+        """What makes arrays where those of contexts are; others are the host's."""
         self.on_host: dict[Field, None] = {}
         self._around: _Around = ((), {})
         """The steps of the outermost loop or branch, and the arrays written last before it."""
@@ -197,7 +208,8 @@ class Builder:
             if buffer is field.host:
                 field.host_tick = field.clock
 
-        return Carry(held, given, note)
+        make = self._makers.get(held, _on_host), self._makers.get(given, _on_host)
+        return Carry(held, given, make, note)
 
     def _array(self, field: Field) -> Buffer:
         """Return the array of a field that the outermost loop or branch uses, else the one written
@@ -230,6 +242,11 @@ def steps_of(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
             case BranchDraft():
                 for branch in each.branches:
                     yield from steps_of(branch)
+
+
+def _on_host(label: str, array: Array) -> Array:
+    """Return an uninitialized array of the host."""
+    return np.empty_like(array)
 
 
 def fields_of(

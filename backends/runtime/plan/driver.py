@@ -331,7 +331,7 @@ class Driver:
     def _loop(self, loop: Loop, frame: Frame, lane: Lane) -> Waiting:
         """Issue a loop: its first part, then as often as its predicate holds the other, and again
         the first."""
-        carrying = Carrying(loop, frame, lane.stream.like, partial(lane.issue, waits=()))
+        carrying = Carrying(loop, frame, partial(lane.issue, waits=()))
         outer = f"{frame.where}, " if frame.where else ""
         count, ends = 0, deque[Event]()
         while not self.is_cancelled():

@@ -26,6 +26,7 @@ from ..routine import Compiled, Routine
 from .drafts import Builder, Draft, fields_of, misuse, not_taken, steps_of
 from .steps import (
     Counter,
+    Maker,
     Node,
     Step,
     copy_work,
@@ -88,6 +89,7 @@ class Recorder:
         self._loads: dict[tuple[Context, Field, Buffer], None] = {}
         self._contexts: dict[Context, None] = {}
         self._fields: dict[Buffer, Field] = {}
+        self._makers: dict[Buffer, Maker] = {}
         self._written: set[Field] = set()
         self._on_host: dict[Field, None] = {}
         self._newest: dict[Field, Buffer] = {}
@@ -107,7 +109,7 @@ class Recorder:
         """
         (body,) = self._open
         steps = tuple(steps_of(body.nodes))
-        builder = Builder(self._fields, steps, self.max_streams, self._device())
+        builder = Builder(self._fields, self._makers, steps, self.max_streams, self._device())
         nodes = builder.nodes(body.nodes)
         maybe = {r: None for node in nodes if not isinstance(node, Step) for r in node.reads}
         asked = tuple((self._fields[r], r) for r in maybe if r in self._fields)
@@ -161,6 +163,8 @@ class Recorder:
             slot = routine.compiled.slots[at]
             assert isinstance(slot, Resident), "what has an array of its own is a field"
             self._fields[buffer] = slot.field
+            if buffer is not slot.field.host:
+                self._makers[buffer] = routine.context.stream.like
             if on_host:
                 self._on_host[slot.field] = None
             if on_host or buffer in loaded:

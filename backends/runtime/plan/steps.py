@@ -23,6 +23,8 @@ from .graph import Graph, Resource, graph_of
 from .streams import Schedule, schedule
 
 Run = Callable[[], object]
+Maker = Callable[[str, Array], Array]
+"""Makes an uninitialized array like another one, for a label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +123,8 @@ class Carry:
 
     target: Buffer
     source: Buffer
+    make: tuple[Maker, Maker]
+    """What makes arrays where the target's, and the source's, are."""
     written: Callable[[], None]
     """Records the version that its last copy makes: of the source in a loop, else the target."""
 

@@ -27,12 +27,12 @@ class Scene:
         self.names = {"x": buffer("x", 3.0), "y": buffer("y", 5.0)}
         steps = [node([self.names[n] for n in reads], [self.names[n] for n in writes])]
         before, after = SimpleNamespace(nodes=()), SimpleNamespace(nodes=steps)
-        carries = (Carry(self.names["x"], self.names["y"], lambda: None),)
+        carries = (Carry(self.names["x"], self.names["y"], (self.make, self.make), lambda: None),)
         loop: Any = SimpleNamespace(
             carries=carries, before=before, after=after, bodies=(before, after)
         )
         self.made = self.copies = 0
-        self.carrying = Carrying(loop, Frame({}, {}, {}), self.make, self.issue)
+        self.carrying = Carrying(loop, Frame({}, {}, {}), self.issue)
 
     def make(self, label: str, array: Any) -> Any:
         self.made += 1

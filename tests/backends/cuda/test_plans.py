@@ -8,7 +8,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime.state import RUNTIME
-from tests.backends.runtime.plan.random_plans import Sides
+from tests.backends.runtime.plan.random_plans import Sides, functions
 
 from .faulty import FaultyDriver
 from .on_cpu import backend, installed, needs_gxx
@@ -27,8 +27,9 @@ def driver() -> Iterator[FaultyDriver]:
 
 
 def test_random_plans(driver: FaultyDriver) -> None:
+    made = functions()
     for seed in range(30):
-        Sides(seed, "cuda").check()
+        Sides(seed, "cuda", made=made).check()
 
 
 def test_a_plan_of_functions(driver: FaultyDriver) -> None:

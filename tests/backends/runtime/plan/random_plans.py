@@ -21,7 +21,6 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.runtime.plan.plan import Plan
-from tests.backends.runtime.step_functions import KINDS, chain, merge_add, mix, overwrite
 
 SIZE = 5
 OWN = 3
@@ -32,8 +31,13 @@ MEANING: dict[str, Callable[..., list[Any]]] = {
     OVERWRITE: lambda x, y: [y + 1.0, y],
     CHAIN: lambda x, y: [y + 2.0, (y + 2.0) * 0.25],
 }
-FUNCTIONS = {MIX: mix, OVERWRITE: overwrite, CHAIN: chain}
-assert set(FUNCTIONS) <= set(KINDS)
+TEXTS = {
+    MIX: "def mix(x, y):\n    x[i] = x[i] * 0.5 + y[i]\n",
+    OVERWRITE: "def overwrite(x, y):\n    x[i] = y[i] + 1.0\n",
+    CHAIN: "def chain(x, y):\n    x[i] = y[i] + 2.0\n    y[i] = x[i] * 0.25\n",
+    "merge": "def merge_add(x):\n    x += x.merge\n",
+    "add": "def add_at(x, n):\n    x[i] += n + 1.0\n",
+}
 
 Place = tuple[int, int]
 """An array: the number of its context, and of its tensor there; the last one is common to all."""
@@ -161,15 +165,25 @@ class Generator:
         return Call(self.rng.choice((MIX, MIX, OVERWRITE, CHAIN)), context, first, second)
 
 
-@cache
-def add_at() -> Any:
-    return pe.cd_from_source("def add_at(x, n):\n    x[i] += n + 1.0\n")
+def functions() -> dict[str, Any]:
+    """Return new functions: what they were compiled to belongs to a driver."""
+    return {name: pe.cd_from_source(text) for name, text in TEXTS.items()}
+
+
+usual = cache(functions)
 
 
 class Sides:
     """A plan and the arrays of its serial meaning."""
 
-    def __init__(self, seed: int, backend: str = "cc", delays: bool = True) -> None:
+    def __init__(
+        self,
+        seed: int,
+        backend: str = "cc",
+        delays: bool = True,
+        made: dict[str, Any] | None = None,
+    ) -> None:
+        self.functions = made or usual()
         self.rng = rng = random.Random(seed)
         count = rng.randint(1, 3)
         self.generator = Generator(rng, count)
@@ -198,7 +212,9 @@ class Sides:
         """Link what writes every array of a context, so that each has one of its own."""
         last = self.contexts[context]
         for n in range(OWN + 1):
-            last = self._link(last, ("add", context, n), add_at(), self._tensor(context, n), 0)
+            last = self._link(
+                last, ("add", context, n), self.functions["add"], self._tensor(context, n), 0
+            )
         return last
 
     def _link(self, context: Any, key: Any, function: Any, *args: Any) -> Any:
@@ -233,13 +249,15 @@ class Sides:
         match operation:
             case Call(name, context, first, second):
                 tensors = self._tensor(context, first), self._tensor(context, second)
-                self.routine(operation, FUNCTIONS[name], context, *tensors)()
+                self.routine(operation, self.functions[name], context, *tensors)()
             case Add(context, tensor, number):
                 self.links["add", context, tensor](n=self.counts.get(number, number))
             case Move(source, target):
                 self.homes[target].copy_from(self.homes[source], self.tensors[-1])
             case Merge(source, target, mode, between):
-                consumer = self.routine(("merge", target), merge_add, target, self.tensors[-1])
+                consumer = self.routine(
+                    ("merge", target), self.functions["merge"], target, self.tensors[-1]
+                )
                 self.homes[source].merge_into(consumer, self.tensors[-1], mode=mode)
                 self.record(plan, between)
                 consumer()

@@ -168,5 +168,5 @@ def test_an_interrupt_ends_a_run_and_the_plan_goes_on() -> None:
         except subprocess.TimeoutExpired:
             continue
         if "went on" in said:
-            return
-    pytest.fail(f"five processes did not go on: {said}")
+            break
+    assert "went on" in said

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -63,7 +64,7 @@ class _OwnEvent(Event):
         return self.failure
 
 
-class Lane:
+class Lane(ABC):
     """Where the steps of one stream are issued to."""
 
     stream: Any
@@ -71,9 +72,9 @@ class Lane:
     tail: Event
     """The end of what was issued last."""
 
+    @abstractmethod
     def issue(self, run: Run, waits: Sequence[Event]) -> Event:
         """Issue work after what was issued before and after events; return its end."""
-        raise NotImplementedError
 
 
 class OwnLane(Lane):
@@ -133,13 +134,11 @@ class QueueLane(Lane):
 
     def issue(self, run: Run, waits: Sequence[Event]) -> Event:
         """Queue a step on the stream; where an earlier one failed, it counts as failed, too."""
-        worker, failure = self.stream.worker, None
         try:
-            self.tail = worker.submit(run, tuple(waits))
+            self.tail = self.stream.worker.submit(run, tuple(waits))
         except BaseException as error:  # of an earlier step: it drops what comes later
-            failure = Failure(error)
             self.tail = Event.of(None)
-            self.tail.fail(failure)
+            self.tail.fail(Failure(error))
         return self.tail
 
     def drain(self) -> Failure | None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+
 from ....base.dataclass import dataclass
 from ...device_arrays.copies import copy, snapshot
 from ...interface import Array
@@ -103,11 +105,10 @@ class Predicate:
             frame.counts[read] if isinstance(read, Counter) else _fresh(frame.array(read))
             for read in self.reads
         ]
-        return (
-            values[0]
-            if self.function is None
-            else self.function(*([count] * self.counted), *values)
-        )
+        if self.function is not None:
+            return self.function(*([count] * self.counted), *values)
+        (value,) = values
+        return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 def _fresh(array: Array) -> Any:

@@ -240,3 +240,17 @@ def test_predicates_use_no_tensors_but_their_values(tensors: list[Any]) -> None:
 def test_random_calls_are_the_same_in_plans(seed: int) -> None:
     for number in range(30):
         assert not differs(1000 * seed + number)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_tensor_with_one_element_picks_a_branch(shape: tuple[int, ...]) -> None:
+    which = pe.tensor("which", shape, dtype="int64", init=1)
+    a = pe.tensor("a", 4, dtype="float64", init=0.0)
+    with pe.plan() as plan, plan.case_of(which) as case:
+        with case.branch():
+            count_up(a)
+        with case.branch():
+            count_up(a)
+            count_up(a)
+    plan()
+    assert a.numpy()[0] == 2

@@ -5,8 +5,8 @@ by the calling thread; only dependents wait for its end: another stream, the hos
 stream's thread, which let the device finish first. All launches on a stream share one event, which
 represents the newest of them.
 
-The check that nothing has to be waited for is memoized, as in `direct`: it is valid while the
-scheduling lock has not been taken, the event is not done, and the event is not kept.
+The check that nothing has to be waited for is memoized, as in `direct`: it is valid while no
+scheduling decision has been made, the event is not done, and the event is not kept.
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ class DeviceLane:
 
     def reached(self, number: int, failure: Failure | None) -> None:
         """Record that all launches up to a number are done, or failed."""
-        scheduling = RUNTIME.scheduling
-        scheduling.acquire()
-        try:
+        with RUNTIME.scheduling.lock:
             reached = [lane_event for lane_event in self._events if lane_event.number <= number]
             self._events = [lane_event for lane_event in self._events if lane_event.number > number]
             if failure is not None and reached:
@@ -125,8 +123,6 @@ class DeviceLane:
                 if failure is not None:
                     event.fail(failure)
                 event.done = True
-        finally:
-            scheduling.release()
 
     def give_up(self, failure: Failure) -> None:
         """Fail the launches of the parent in a forked child."""
@@ -159,18 +155,17 @@ def launch_path(
 
     def launch_now() -> bool:
         nonlocal event, checked_at
-        scheduling.acquire()
-        try:
-            if event.done or event.is_retained or checked_at != scheduling.taken:
+        with scheduling.lock:
+            if event.done or event.is_retained or checked_at != scheduling.decisions:
                 if not is_free():
                     return False
                 event = lane.event
                 if not _is_recorded(event, reads, writes):
-                    scheduling.taken += 1
+                    scheduling.decisions += 1
                     hazards.record_accesses(event, reads, writes)
                 event.names[name] = code
                 worker.latest = event
-                checked_at = scheduling.taken
+                checked_at = scheduling.decisions
             for field, buffer in ticks:
                 field.clock = buffer.tick = field.clock + 1
                 field.latest = buffer
@@ -180,8 +175,6 @@ def launch_path(
             except Exception as error:
                 note = f"in the routine `{name}` on {worker.name}"
                 lane.reached(event.number, Failure(_with_note(error, note)))
-        finally:
-            scheduling.release()
         return True
 
     return step

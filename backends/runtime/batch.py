@@ -9,7 +9,7 @@ from .device import Context
 from .parameter_slots import Resident
 from .routine import Compiled, Routine
 from .state import RUNTIME
-from .transfer import hold_scheduling
+from .transfer import decide
 
 
 class Batch:
@@ -34,7 +34,8 @@ class Batch:
         compiled_codes = RUNTIME.compile_all([codes.procedure for codes in missing], backend)
         for codes, code in zip(missing, compiled_codes, strict=True):
             codes.keep(backend, code)
-        with hold_scheduling(context.stream):
+
+        def decision() -> tuple[Routine, ...]:
             child = Context(context.stream, context)
             for function in self.compiled:
                 function.require_writable(child)
@@ -43,6 +44,8 @@ class Batch:
                     if isinstance(slot, Resident) and parameter.written and not slot.merged:
                         child.adopt(slot.field, True)
             return tuple(Routine(function, child) for function in self.compiled)
+
+        return decide(decision, context.stream)
 
     def __repr__(self) -> str:
         return f"<batch of {', '.join(function.name for function in self.compiled)}>"

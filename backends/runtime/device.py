@@ -31,7 +31,7 @@ from .argument_checks import device_name, expect_merge, field_of, wrong_argument
 from .field import Field, read_snapshot
 from .memory import Buffer, HostMemory, MemoryAccount, memory_of
 from .state import RUNTIME
-from .transfer import MergeQueue, hold_scheduling, merge_copy, merge_in_place, queue_copy
+from .transfer import MergeQueue, decide, merge_copy, merge_in_place, queue_copy
 
 MAX_CPU_DEVICES = 64
 """The number of devices of a CPU backend, created on demand."""
@@ -180,7 +180,8 @@ class Context:
         """Copy the host's version into this context's array, allocated if needed."""
         field = field_of(field)
         self.require_live()
-        with hold_scheduling(self.stream):
+
+        def decision() -> None:
             buffer = self.find(field)
             if buffer is None:
                 buffer = self.adopt(field, written=field not in self.device.shared)
@@ -190,13 +191,16 @@ class Context:
             queue_copy(self.stream, field.host, buffer)
             field.keep_newest()
 
+        decide(decision, self.stream)
+
     def to_host(self, field: Any) -> None:
         """Copy this context's version to the host, which routines with older arrays then load.
 
         Raises CdValueError CD0842 where the context has no array of the field.
         """
         field = field_of(field)
-        with hold_scheduling(self.stream):
+
+        def decision() -> None:
             buffer = self.array(field)
             if recorder := RUNTIME.planned():
                 recorder.copy(field, buffer, field.host, self)
@@ -204,6 +208,8 @@ class Context:
             self.refresh(field, buffer)
             queue_copy(self.stream, buffer, field.host)
             field.host_tick = field.host.tick
+
+        decide(decision, self.stream)
 
     def numpy(self, field: Any) -> Array:
         """Return a read-only snapshot of this context's version; waits until it is computed."""
@@ -230,7 +236,8 @@ class Context:
             raise wrong_argument(
                 "context", source, "give the context of a routine: `routine.context`"
             )
-        with hold_scheduling(source.stream, self.stream):
+
+        def decision() -> None:
             source_buffer, buffer = source.array(field), self.array(field)
             if recorder := RUNTIME.planned():
                 recorder.copy(field, source_buffer, buffer, source)
@@ -238,6 +245,8 @@ class Context:
             source.refresh(field, source_buffer)
             queue_copy(self.stream, source_buffer, buffer)
             field.keep_newest()
+
+        decide(decision, source.stream, self.stream)
 
     def merge_into(self, consumer: Any, field: Any, mode: str = "copy") -> None:
         """Fill the merge buffer of a routine's stream with this context's version of a field.
@@ -256,8 +265,8 @@ class Context:
         if recorder := RUNTIME.planned():
             recorder.merge(consumer, field, self, once=mode == "streaming")
             return
-        with hold_scheduling(self.stream, consumer.context.stream):
-            self.fill(consumer, field, mode == "streaming")
+        streaming = mode == "streaming"
+        decide(lambda: self.fill(consumer, field, streaming), self.stream, consumer.context.stream)
 
     def fill(self, consumer: Any, field: Field, streaming: bool) -> None:
         """Queue the fill of `merge_into`. Precondition: the scheduling lock is held."""
@@ -280,14 +289,19 @@ class Context:
         """
         if recorder := RUNTIME.planned():
             recorder.touch("a context")
-        with hold_scheduling(self.stream):
+
+        def decision() -> bool:
             if self.finalized:
-                return
+                return False
             self.finalized = True
             self._end()
-            for field, buffer in self._arrays.items():
-                if not self._is_shared(field, buffer):
-                    field.preserve(self.stream, buffer)
+            for held_field, buffer in self._arrays.items():
+                if not self._is_shared(held_field, buffer):
+                    held_field.preserve(self.stream, buffer)
+            return True
+
+        if not decide(decision, self.stream):
+            return
         try:
             self.stream.synchronize()
         finally:
@@ -406,7 +420,7 @@ class Device:
 
     def stream(self, threaded: bool = True) -> Stream:
         """Return a new stream: with a thread of its own, or inline, run by the caller."""
-        with RUNTIME.scheduling:
+        with RUNTIME.scheduling.lock:
             stream = Stream(f"{self.name}/s{self.stream_count}", threaded, self)
             self.stream_count += 1
             self.streams.add(stream)
@@ -447,7 +461,7 @@ def device(name: str = "") -> Device:
         )  # fmt: skip
     ordinal = int(number or 0)
     memory = memory_of(provider, backend, ordinal)
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         instance = RUNTIME.devices.get((backend, ordinal))
         if instance is None:
             instance = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal, memory)

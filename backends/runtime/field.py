@@ -139,7 +139,8 @@ class Field(NoInPlaceOperators):
 
     def record_host_write(self) -> None:
         """Record a host write of the host's array."""
-        with RUNTIME.scheduling:
+        with RUNTIME.scheduling.lock:
+            RUNTIME.scheduling.decisions += 1
             self.record_write(self.host)
             self.host_tick = self.clock
 
@@ -154,12 +155,9 @@ class Field(NoInPlaceOperators):
         It never waits, and reports no failures.
         """
         self._touch()
-        host, scheduling = self.host, RUNTIME.scheduling
-        scheduling.acquire()  # not `with`, which would invalidate the fast paths: a read only
-        try:
+        host = self.host
+        with RUNTIME.scheduling.lock:  # no decision: it only reads
             return host.array if self.newest() is host and _is_idle(host, writing) else None
-        finally:
-            scheduling.release()
 
     def shown(self, writing: bool) -> Array:
         """Return an array with the newest version for synchronous use by the host.
@@ -274,7 +272,8 @@ def run_on_host(run: Callable[[], object], touched: Callable[[], Accesses]) -> N
     waits for.
     """
     queue = Queue("the host", threaded=False)
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
+        RUNTIME.scheduling.decisions += 1
         event = hazards.enqueue(queue, RUNTIME.timed("host", "host", queue.name, run), *touched())
     event.wait()
 

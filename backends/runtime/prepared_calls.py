@@ -5,9 +5,9 @@ takes part in the ordering: steps that other threads schedule meanwhile wait for
 dropped if it fails. On a stream with a thread it is queued, without the checks of linking.
 
 The check that nothing has to be waited for is memoized. It is valid while only steps of this fast
-path have taken the scheduling lock, each done before the next began: none of the work in flight at
-the check uses the same arrays. The records of hazards are reused by the next run of the same step
-if no other such step came between; its event then represents that run, too, unless it is kept.
+path have changed the state, each done before the next began: none of the work in flight at the
+check uses the same arrays. The records of hazards are reused by the next run of the same step if no
+other such step came between; its event then represents that run, too, unless it is kept.
 """
 
 from __future__ import annotations
@@ -71,17 +71,16 @@ def run_path(
             return False
         has_begun = False
         try:
-            scheduling.acquire()
-            try:
+            with scheduling.lock:
                 last = scheduling.direct or DONE
                 if worker.tasks:
                     return False
-                if checked_at != scheduling.taken or not last.done:
+                if checked_at != scheduling.decisions or not last.done:
                     if not is_free():
                         return False
                     if not last.done:
-                        scheduling.taken += 1
-                    checked_at, last = scheduling.taken, DONE
+                        scheduling.decisions += 1
+                    checked_at, last = scheduling.decisions, DONE
                 has_begun = True
                 if event.is_retained:
                     event = Event()
@@ -94,8 +93,6 @@ def run_path(
                 for field, buffer in ticks:
                     field.clock = buffer.tick = field.clock + 1
                     field.latest = buffer
-            finally:
-                scheduling.release()
             run()
         except BaseException as error:
             if not has_begun:
@@ -148,7 +145,8 @@ def queue_path(
 
     def step() -> bool:
         worker.wait_for_slot()
-        with scheduling:
+        with scheduling.lock:
+            scheduling.decisions += 1
             if runtime.is_recording or runtime.timeline or not context.live:
                 return False
             for field, buffer in loads:

@@ -30,7 +30,7 @@ from .queue import Event
 from .read_versions import ReadVersions
 from .signature import BoundFunction
 from .state import RUNTIME
-from .transfer import MergeContent, hold_scheduling, merge_copy
+from .transfer import MergeContent, decide, merge_copy
 
 
 class Bindings(MutableMapping[str, Any]):
@@ -91,8 +91,9 @@ class Compiled(BoundFunction):
             self.require_source(merge_from)
         self.require_retained_inputs(context)  # first: compilation may fail for that very reason
         self.codes.on(context.device.code)
-        with hold_scheduling(context.stream):
-            return Routine(self, Context(context.stream, context), merge_from)
+        return decide(
+            lambda: Routine(self, Context(context.stream, context), merge_from), context.stream
+        )
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
@@ -204,7 +205,8 @@ class Routine:
         )  # fmt: skip
         arguments, waited = self._bind_arguments(values)
         source_streams = () if self.source is None else (self.source.stream,)
-        with hold_scheduling(*source_streams, stream):
+
+        def decision() -> Event:
             self.require_order()
             if self.source is not None and self.merge_input is not None:
                 self.source.fill(self, self.merge_input, streaming=True)
@@ -220,6 +222,9 @@ class Routine:
             event = self._schedule(lambda: results.extend(call()), reads)
             if merge is not None and merge.once:
                 stream.merge = None
+            return event
+
+        event = decide(decision, *source_streams, stream)
         if waited or self.compiled.procedure.results:
             failure = event.settle()
             if failure is not None:  # even if another thread has raised it: there are no results
@@ -238,8 +243,7 @@ class Routine:
         if recorder := RUNTIME.planned():
             recorder.merge(self, field, None, once=False)
             return
-        with hold_scheduling(stream):
-            merge_copy(stream, field, field.host, once=False)
+        decide(lambda: merge_copy(stream, field, field.host, once=False), stream)
 
     def _bind_arguments(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
         """Return the array arguments of a call by position, and whether the call is synchronous.
@@ -324,7 +328,8 @@ class Routine:
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in dependence order with all uses of the same arrays."""
-        with RUNTIME.scheduling:
+        with RUNTIME.scheduling.lock:
+            RUNTIME.scheduling.decisions += 1
             for check in self._version_checks:
                 check.require(self.name, self.compiled.procedure.span)
             self._refresh_arrays()

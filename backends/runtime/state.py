@@ -89,30 +89,24 @@ class RecordableCode(Protocol):
 class SchedulingLock:
     """The lock that guards scheduling decisions; it is never held while work runs.
 
-    `taken` counts acquisitions by `with`: while it is unchanged, only steps of fast paths, see
-    `direct`, have changed the state that dependences are derived from.
+    It is taken by `with scheduling.lock:` only, which no interrupt can leave locked, as it can a
+    method or a generator around it.
     """
 
-    __slots__ = ("acquire", "direct", "release", "taken")
+    __slots__ = ("decisions", "direct", "lock")
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.decisions = 0
+        """Advanced by whoever takes the lock to change the state that dependences are derived
+        from; while it is unchanged, only steps of fast paths, see `direct`, have changed that."""
         self.renew()
 
     def renew(self) -> None:
         """Create a new lock: in a forked child a thread of the parent may hold the old one."""
-        lock = threading.RLock()
-        self.acquire, self.release = lock.acquire, lock.release
-        self.taken += 1
+        self.lock = threading.RLock()
+        self.decisions += 1
         self.direct: queue.Event | None = None
         """The event of the last step that was run synchronously on a fast path."""
-
-    def __enter__(self) -> None:
-        self.acquire()
-        self.taken += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class Runtime:
@@ -154,7 +148,8 @@ class Runtime:
 
     def plan(self, recorder: PlanRecorder | None) -> None:
         """Let a recorder take the calls of this thread from now on; None: nobody does."""
-        with self.scheduling:
+        with self.scheduling.lock:
+            self.scheduling.decisions += 1
             if recorder is None:
                 self.planning.pop(threading.get_ident(), None)
             else:
@@ -229,20 +224,23 @@ class Runtime:
 
     def note(self, timeline: Timeline | None) -> None:
         """Set the timeline that runs are added to from now on, or None; thread-safe."""
-        with self.scheduling:
+        with self.scheduling.lock:
+            self.scheduling.decisions += 1
             self.timeline = timeline
             self._update_observers()
 
     def record(self, recorder: Recorder) -> None:
         """Push a recorder, which records runs from now on."""
-        with self.scheduling:
+        with self.scheduling.lock:
+            self.scheduling.decisions += 1
             self._recorders = (*self._recorders, recorder)
             self.is_recording = True
             self._update_observers()
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Remove a recorder; the one below it, if any, records again."""
-        with self.scheduling:
+        with self.scheduling.lock:
+            self.scheduling.decisions += 1
             self._recorders = tuple(active for active in self._recorders if active is not recorder)
             self.is_recording = bool(self._recorders)
             self._update_observers()
@@ -293,7 +291,8 @@ class Runtime:
         """
         for worker in list(self.workers):
             worker.drain()  # what failed is raised where it is waited for
-        with self.scheduling:
+        with self.scheduling.lock:
+            self.scheduling.decisions += 1
             self.timeline, self._recorders, self.is_recording = None, (), False
             self.planning.clear()
             self._update_observers()

@@ -7,9 +7,8 @@ place and never written.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from .field import Field
 from .memory import Buffer, MemoryAccount, memory_guard
 from .queue import Queue
 from .state import RUNTIME
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -63,16 +64,20 @@ class MergeQueue(Queue):
         return self.empty(array.shape, array.dtype, label)
 
 
-@contextmanager
-def hold_scheduling(*queues: Queue) -> Iterator[None]:
-    """Hold the scheduling lock; after its release inline queues run what was queued."""
+def decide(decision: Callable[[], _T], *queues: Queue) -> _T:
+    """Return what a scheduling decision returns, which is made under the scheduling lock.
+
+    Afterwards inline queues among those given run what it queued.
+    """
     for queue in queues:
         queue.worker.wait_for_slot()
-    with RUNTIME.scheduling:
-        yield
+    with RUNTIME.scheduling.lock:
+        RUNTIME.scheduling.decisions += 1
+        made = decision()
         events = [queue.record() for queue in queues]
     for queue, event in zip(queues, events, strict=True):
         queue.flush(event)
+    return made
 
 
 def merge_copy(queue: MergeQueue, field: Field, source: Buffer, once: bool) -> None:

@@ -97,7 +97,8 @@ class Program:
         cancelled = threading.Event()
         logged = settings.current().debug_log_from_routines
         queue.worker.wait_for_slot()
-        with RUNTIME.scheduling:
+        with RUNTIME.scheduling.lock:
+            RUNTIME.scheduling.decisions += 1
             for context in self.recorded.contexts:
                 context.require_live()
             for context, field, buffer in self.recorded.loads:

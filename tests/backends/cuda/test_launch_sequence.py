@@ -299,10 +299,10 @@ def test_routines_by_turns_need_no_more_than_one_alone(made: CompiledCuda) -> No
     two = on("def g(q, p):\n    q[i] += p[i]\n").compile(q, p).link(one.context)
     for _ in range(3):
         one(), two()
-    taken = RUNTIME.scheduling.taken
+    decisions = RUNTIME.scheduling.decisions
     for _ in range(4):
         one(), two()
-    assert RUNTIME.scheduling.taken == taken, "nothing is found out again"
+    assert RUNTIME.scheduling.decisions == decisions, "nothing is found out again"
     assert np.array_equal(p.numpy(), np.full(3, 255.0))
     assert np.array_equal(q.numpy(), np.full(3, sum(2.0 ** (k + 2) - 1 for k in range(7))))
 

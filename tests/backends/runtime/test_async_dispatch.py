@@ -83,7 +83,8 @@ def test_it_is_queued_and_a_write_that_others_wait_for() -> None:
     assert isinstance(event, LaunchEvent) and not event.done and not event.query()
     other = Queue("other", threaded=True)
     seen: list[float] = []
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
+        RUNTIME.scheduling.decisions += 1
         there = hazards.enqueue(
             other, lambda: seen.append(scene.buffer.array[0]), [scene.buffer], []
         )
@@ -106,29 +107,29 @@ def lent(scene: Scene) -> None:
 
 
 def newer(scene: Scene) -> None:
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         scene.field.record_host_write()
 
 
 def ended(scene: Scene) -> None:
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         scene.life.live = False
 
 
 def written(scene: Scene) -> None:
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         scene.source.writer = Event.of(Queue("other", threaded=True).worker)
 
 
 def read(scene: Scene) -> None:
     event = Event.of(Queue("other", threaded=True).worker)
     assert event.worker is not None
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         scene.buffer.readers[event.worker] = event
 
 
 def failed(scene: Scene) -> None:
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
         scene.queue.worker.failure = Failure(ValueError("it is wrong"), quiet=True)
 
 
@@ -140,7 +141,8 @@ def test_it_does_nothing_where_something_is_in_the_way(
     scene = Scene()
     for _ in range(before):
         assert scene.step()
-    with RUNTIME.scheduling:
+    with RUNTIME.scheduling.lock:
+        RUNTIME.scheduling.decisions += 1
         change(scene)
     assert not scene.step()
     assert len(scene.device.queued) == scene.buffer.tick == before
@@ -175,10 +177,10 @@ def test_two_of_one_stream_need_not_be_noted_again() -> None:
     other = scene.stepping("back", scene.buffer, scene.source)
     for _ in range(2):
         assert scene.step() and other()
-    taken = RUNTIME.scheduling.taken
+    decisions = RUNTIME.scheduling.decisions
     for _ in range(3):
         assert scene.step() and other()
-    assert RUNTIME.scheduling.taken == taken
+    assert RUNTIME.scheduling.decisions == decisions
     scene.queue.synchronize()
     assert scene.buffer.array.tolist() == [89.0, 89.0]
 

@@ -222,9 +222,12 @@ def test_steps_of_several_threads_on_one_array_are_never_at_work_together() -> N
     def work(queue: Queue, steps: tuple[Callable[[], bool], ...]) -> None:
         for n in range(150):
             if not steps[n % len(steps)]():
-                with transfer.hold_scheduling(queue):
+
+                def decision() -> None:
                     hazards.enqueue(queue, add, (scene.source, scene.buffer), (scene.buffer,))
                     scene.field.record_write(scene.buffer)
+
+                transfer.decide(decision, queue)
 
     uses = RoutineAccesses((scene.source, scene.buffer), (), pair)
     one, two = (

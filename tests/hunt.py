@@ -84,6 +84,7 @@ PARTS = (
     ),
     Part("lanes", "tests.backends.codegen.random_lanes", (), (0, 20, 1_000)),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
+    Part("interrupts", "tests.backends.runtime.random_interrupts", (), (0, 100, 20_000), "--count"),
     Part("plans", "tests.backends.runtime.plan.random_plans", (), (0, 60, 100_000), "--plans"),
     Part("calls", "tests.dsl.api.random_calls", (), (0, 100, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
@@ -92,8 +93,9 @@ PARTS = (
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn thresholds) and large (as users run them), functions of plain Python, programs of many
 calls in processes that share a cache, kernels whose threads are fibres, NumPy's functions on small
-and large arrays, and at drawn settings, loops over lanes as vectors, routines over streams, plans,
-calls in plans and by hand, processes that share a cache, and texts with faults."""
+and large arrays, and at drawn settings, loops over lanes as vectors, routines over streams,
+interrupts of calls, plans, calls in plans and by hand, processes that share a cache, and texts with
+faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -67,10 +67,11 @@ def run_path(
     def step() -> bool:
         nonlocal event, checked_at
         busy = worker.busy  # replaced in a forked child
-        if not busy.acquire(False):
-            return False
-        has_begun = False
+        has_begun = has_busy = False
         try:
+            has_busy = busy.acquire(False)
+            if not has_busy:
+                return False
             with scheduling.lock:
                 last = scheduling.direct or DONE
                 if worker.tasks:
@@ -96,6 +97,8 @@ def run_path(
             run()
         except BaseException as error:
             if not has_begun:
+                if not has_busy:
+                    worker.release_unused()
                 raise
             failure = Failure(error)
             event.fail(failure)
@@ -103,7 +106,8 @@ def run_path(
         finally:
             if has_begun:
                 event.done = True
-            busy.release()
+            if has_busy:
+                busy.release()
         return True
 
     return step

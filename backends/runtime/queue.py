@@ -17,7 +17,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from ...base.finalizers import call_when_unreachable
@@ -83,6 +84,41 @@ def is_reported(event: Event) -> bool:
     return event.done and (event.failure is None or event.failure.reported)
 
 
+class WakeUps:
+    """What threads sleep on until something has changed.
+
+    It has no lock: a condition variable that an interrupt leaves may be broken.
+    """
+
+    __slots__ = ("_sleepers",)
+
+    def __init__(self) -> None:
+        self._sleepers: list[SimpleQueue[None]] = []
+
+    def note(self) -> None:
+        """Wake up whoever waits: something has changed."""
+        for sleeper in tuple(self._sleepers):
+            sleeper.put(None)
+
+    def wait_for(self, reached: Callable[[], bool], most: float | None = None) -> None:
+        """Wait until a condition holds that changes before a `note` only, or for `most` seconds."""
+        if reached():
+            return
+        until = None if most is None else time.monotonic() + most
+        sleeper = SimpleQueue[None]()
+        try:
+            self._sleepers.append(sleeper)  # first: what changes from now on wakes it up
+            while not reached():
+                rest = None if until is None else until - time.monotonic()
+                if rest is not None and rest <= 0:
+                    return
+                with suppress(Empty):
+                    sleeper.get(timeout=rest)
+        finally:
+            with suppress(ValueError):
+                self._sleepers.remove(sleeper)
+
+
 _Task = tuple[Callable[[], object], Sequence[Event], Event, int]
 """The step, the events to wait for, the event of its end, and the time of submission."""
 
@@ -118,11 +154,10 @@ class Worker:
         self._lock = threading.RLock()
         self._wakes: SimpleQueue[None] = SimpleQueue()
         """What the thread sleeps on: an interrupt of a submission cannot break it."""
-        self._task_ended = threading.Condition(self._lock)
+        self._ends = WakeUps()
+        """What waits for the end of a task sleeps on it."""
         self._idle = False
         """Whether the thread sleeps until a task is queued; reset by whoever wakes it."""
-        self._waiting = 0
-        """The number of threads that wait for the end of a task."""
 
     def submit(self, run: Callable[[], object], waits: Sequence[Event]) -> Event:
         """Queue a step after those queued so far and after the events; return its event.
@@ -159,14 +194,9 @@ class Worker:
 
     def _wait_for(self, reached: Callable[[], bool], most: float | None = None) -> None:
         """Wait until a condition of the thread's progress holds, or for `most` seconds."""
-        with self._lock:
-            self._waiting += 1
-            if self._idle and self.tasks:  # its submission was interrupted
-                self._wakes.put(None)
-            try:
-                self._task_ended.wait_for(reached, most)
-            finally:
-                self._waiting -= 1
+        if self._idle and self.tasks:  # its submission was interrupted
+            self._wakes.put(None)
+        self._ends.wait_for(reached, most)
 
     def is_idle_soon(self) -> bool:
         """Whether the thread is idle, or becomes so within `_POLL_SECONDS`."""
@@ -182,15 +212,26 @@ class Worker:
         if self.threaded:
             self._wait_for(event.query)
             return
-        while not event.done:
-            if not self._is_running(event):  # a running step must not wait for its waiters
-                for dependence in self._first_dependences():
-                    dependence.settle()  # without the lock: that work may wait for ours
-            if self.busy.acquire(timeout=_POLL_SECONDS):
-                try:
-                    self._run_first_ready(event)
-                finally:
-                    self.busy.release()
+        try:
+            while not event.done:
+                if not self._is_running(event):  # a running step must not wait for its waiters
+                    for dependence in self._first_dependences():
+                        dependence.settle()  # without the lock: that work may wait for ours
+                if self.busy.acquire(timeout=_POLL_SECONDS):
+                    try:
+                        self._run_first_ready(event)
+                    finally:
+                        self.busy.release()
+        except BaseException:
+            self.release_unused()
+            raise
+
+    def release_unused(self) -> None:
+        """Release the lock of an inline queue that an interrupt has left between its acquisition
+        and what follows, while nothing runs."""
+        busy: Any = self.busy  # `_is_owned` is what `threading.Condition` asks, too
+        if busy._is_owned() and not self.running and self.direct.done:
+            self.busy.release()
 
     def _is_running(self, event: Event) -> bool:
         """Whether the step of an event is being run, by any thread."""
@@ -216,13 +257,19 @@ class Worker:
         """Run the next task of an inline queue; a failure is recorded in its event only."""
         task = self.tasks[0]
         _, _, event, _ = task
-        self.running.append(event)  # first: it is always either pending or running
-        self.tasks.popleft()
         try:
+            self.running.append(event)  # first: it is always either pending or running
+            self.tasks.popleft()
             event.failure = _run_task(task)
+        except BaseException as error:  # an interrupt between two lines
+            event.fail(Failure(error, quiet=True))
+            if self.tasks and self.tasks[0] is task:
+                self.tasks.popleft()
+            raise
         finally:
             event.done = True  # first, too: a waiter that finds it neither done nor running would
-            self.running.pop()  # wait for tasks that depend on it
+            with suppress(ValueError):  # wait for tasks that depend on it
+                self.running.remove(event)
 
     def _run_tasks(self) -> None:
         """Run the tasks of a thread; a finished task is released before waiting for the next."""
@@ -257,9 +304,8 @@ class Worker:
                 event.failure = failure
                 dropped = self._drop(failure)
             event.done = True
-            if self._waiting:
-                self._task_ended.notify_all()
         del dropped  # while no lock is held, see above
+        self._ends.note()
         for listener in tuple(self.listeners):
             listener()
 

@@ -231,7 +231,9 @@ def _unary(w: Writer, one: str, value: Any) -> str:
         return f"{one}.astype(np.{w.rng.choice(types)})"
     if pick == 5 and array and w.tier != "X":
         power = w.rng.choice((2, 2, 3, 1, 0))
-        w.reorders |= power == 3 and value.dtype.kind in "fc"
+        is_product = power == 3 and value.dtype.kind in "fc"  # of which NumPy takes `pow`
+        w.reorders |= is_product
+        w.rounds |= is_product
         return f"({one} ** {power})"
     if pick < 8 and array:
         return reduction(w, one, value)

@@ -9,7 +9,6 @@ only the nodes that depend on it, or come after it on its stream, are held back.
 from __future__ import annotations
 
 import operator
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 from ....base.diagnostic import CdError, CdIndexError, CdTypeError, CdValueError, Diagnostic
 from ...device_arrays.copies import copy
 from ..failure import Failure
-from ..queue import DONE, Event
+from ..queue import DONE, Event, WakeUps
 from ..state import RUNTIME
 from .carrying import Carrying
 from .steps import Body, Branch, Frame, Loop, Run, Step
@@ -34,28 +33,10 @@ Waiting = Generator[Sequence[Event], None, None]
 """Yields the events that it waits for; resumed when one of them is done."""
 
 
-class Progress:
-    """What the driver sleeps on: the end of any work of a run."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # taken itself: an interrupt cannot leave it locked
-        self._changed = threading.Condition(self._lock)
-
-    def note(self) -> None:
-        """Wake up whoever waits for progress."""
-        with self._lock:
-            self._changed.notify_all()
-
-    def wait_for(self, reached: Callable[[], bool]) -> None:
-        """Wait until a condition holds that changes with the end of work only."""
-        with self._lock:
-            self._changed.wait_for(reached)
-
-
 class _OwnEvent(Event):
     """The end of a step that the driver runs itself."""
 
-    progress: Progress
+    progress: WakeUps
 
     def settle(self) -> Failure | None:
         """Wait until the driver has run the step; return its failure, if any."""
@@ -80,7 +61,7 @@ class Lane(ABC):
 class OwnLane(Lane):
     """The lane whose steps the driver runs itself."""
 
-    def __init__(self, stream: Any, progress: Progress) -> None:
+    def __init__(self, stream: Any, progress: WakeUps) -> None:
         self.stream, self.tail, self.progress = stream, DONE, progress
         self._tasks: deque[tuple[Run, Sequence[Event], Event]] = deque()
 

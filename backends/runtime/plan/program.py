@@ -18,12 +18,12 @@ from ..argument_checks import field_of, wrong_argument
 from ..device import Stream, device
 from ..field import Field
 from ..memory import Buffer
-from ..queue import Event
+from ..queue import Event, WakeUps
 from ..routine import Routine
 from ..state import RUNTIME
 from ..transfer import queue_copy
 from .drafts import misuse
-from .driver import Driver, Lane, OwnLane, Progress, QueueLane
+from .driver import Driver, Lane, OwnLane, QueueLane
 from .recording import Recorded
 from .steps import Body, Frame, Node, Step, scheduled
 
@@ -136,7 +136,7 @@ class Program:
         if frame.recorded or self.is_serial:
             self._run_in_order(self.body, frame, is_cancelled)
             return
-        own = OwnLane(self.stream, Progress())
+        own = OwnLane(self.stream, WakeUps())
         queues = {id(stream): QueueLane(stream) for stream in self._streams}
         lanes: dict[Body, list[Lane | None]] = {
             body: [None if stream is None else queues[id(stream)] for stream in homes]
@@ -152,7 +152,7 @@ class Program:
                     return
                 step.bind(frame)()
             return
-        own = OwnLane(self.stream, Progress())
+        own = OwnLane(self.stream, WakeUps())
         lanes: dict[Body, list[Lane | None]] = {
             each: [None] * len(homes) for each, homes in self._homes.items()
         }

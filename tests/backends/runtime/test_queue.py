@@ -9,7 +9,6 @@ import sys
 import threading
 import weakref
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -304,9 +303,9 @@ def test_threads_that_drive_two_inline_queues_do_not_wait_for_each_other_for_eve
 
 def test_a_step_is_done_or_at_work_whenever_somebody_looks() -> None:
     class Slow(list[Event]):
-        def pop(self, *at: Any) -> Event:
-            seen.append(self[-1].done)
-            return super().pop(*at)
+        def remove(self, event: Event) -> None:
+            seen.append(event.done)
+            super().remove(event)
 
     queue, seen = Queue("q", False), list[bool]()
     queue.worker.running = Slow()

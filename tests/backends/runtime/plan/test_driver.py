@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plusequals.backends.runtime.plan import driver
-from plusequals.backends.runtime.plan.driver import OwnLane, Progress, QueueLane
-from plusequals.backends.runtime.queue import DONE
+from plusequals.backends.runtime.plan.driver import OwnLane, QueueLane
+from plusequals.backends.runtime.queue import DONE, WakeUps
 
 from .random_plans import Sides
 from .scenes import Scene
@@ -37,7 +37,7 @@ def test_random_plans_notice_arrays_that_do_not_change_places(
 
 def test_the_drivers_own_steps_run_in_order_after_what_they_wait_for() -> None:
     order: list[int] = []
-    lane, other = OwnLane(Scene("").stream, Progress()), OwnLane(Scene("").stream, Progress())
+    lane, other = OwnLane(Scene("").stream, WakeUps()), OwnLane(Scene("").stream, WakeUps())
     before = other.issue(lambda: order.append(0), ())
     lane.issue(lambda: order.append(1), (before, DONE))
     last = lane.issue(lambda: order.append(2), ())
@@ -51,7 +51,7 @@ def test_the_drivers_own_steps_run_in_order_after_what_they_wait_for() -> None:
 
 
 def test_a_failure_drops_what_comes_after_it() -> None:
-    lane, progress = OwnLane(Scene("").stream, Progress()), []
+    lane, progress = OwnLane(Scene("").stream, WakeUps()), []
     lane.issue(lambda: 1 // 0, ())
     last = lane.issue(lambda: progress.append(1), ())
     assert lane.run_next()

@@ -69,8 +69,7 @@ def run_path(
         busy = worker.busy  # replaced in a forked child
         has_begun = has_busy = False
         try:
-            has_busy = busy.acquire(False)
-            if not has_busy:
+            if not (has_busy := busy.acquire(False)):
                 return False
             with scheduling.lock:
                 last = scheduling.direct or DONE

@@ -143,6 +143,8 @@ class Worker:
         self.lane: Any = None
         """The work on the device, ahead of all tasks; see `async_dispatch`."""
         self.thread: threading.Thread | None = None
+        self._started: threading.Thread | None = None
+        """The thread that was started last, which an interrupt may have kept from running."""
         self.closed = False
         self.listeners: list[Callable[[], None]] = []
         """What is called, without locks, whenever steps of the thread have ended."""
@@ -173,15 +175,26 @@ class Worker:
         with self._lock:
             if self.failure is not None and not self.failure.reported:
                 raise self.failure.tell()
+            if self.thread is None:
+                self._start_thread()
             self.tasks.append(task)
             self.latest = event
             if self._idle:
                 self._wakes.put(None)  # first: an interrupt in between loses no wake-up
                 self._idle = False
-            elif self.thread is None:
-                self.thread = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
-                self.thread.start()
         return event
+
+    def _start_thread(self) -> None:
+        """Start the thread, unless one is on its way: the first one that runs is the thread."""
+        if self._started is not None and self._started.is_alive():
+            return
+        self._started = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
+        try:
+            self._started.start()
+        except RuntimeError as problem:
+            if problem.__context__ is None:
+                raise
+            raise problem.__context__ from None  # an interrupt, which broke its condition variable
 
     def wait_for_slot(self) -> None:
         """Wait until fewer than `MAX_PENDING` steps are pending."""
@@ -273,6 +286,10 @@ class Worker:
 
     def _run_tasks(self) -> None:
         """Run the tasks of a thread; a finished task is released before waiting for the next."""
+        with self._lock:
+            if self.thread is not None:
+                return
+            self.thread = threading.current_thread()
         while (task := self._take_task()) is not None:
             _, _, event, _ = task
             failure = None if self.lane is None else self.lane.before(task[3])
@@ -346,7 +363,7 @@ class Worker:
             self.lane.give_up(failure)
         queued = (event for _, _, event, _ in self.tasks)
         given_up = [event for event in (*self.running, *queued, self.direct) if not event.done]
-        self.running, self.tasks, self.thread = [], deque(), None
+        self.running, self.tasks, self.thread, self._started = [], deque(), None, None
         for event in given_up:
             event.fail(failure)
             event.done = True

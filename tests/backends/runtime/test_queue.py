@@ -154,10 +154,11 @@ def test_many_threads_submit_and_wait(threaded: bool) -> None:
 def test_a_queue_that_is_collected_finishes_its_work_and_ends_its_thread() -> None:
     queue, seen = Queue("q", True), []
     event = queue.submit(lambda: seen.append(1))
-    thread, there = queue.worker.thread, weakref.ref(queue)
+    worker, there = queue.worker, weakref.ref(queue)
     del queue
     gc.collect()
     event.wait()
+    thread = worker.thread
     assert thread is not None
     thread.join(10)
     assert there() is None and seen == [1] and not thread.is_alive()

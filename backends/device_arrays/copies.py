@@ -44,9 +44,9 @@ def snapshot(array: AnyArray) -> Array:
     return array.copy() if isinstance(array, np.ndarray) else array.numpy()
 
 
-def view_prefix(memory: AnyArray, like: Array) -> AnyArray:
-    """Return the beginning of an array of bytes as an array like another one."""
+def view_at(memory: AnyArray, like: AnyArray, offset: int = 0) -> AnyArray:
+    """Return a part of an array of bytes, which begins at an offset, as an array like another."""
     if isinstance(memory, np.ndarray):
-        return memory[: like.nbytes].view(like.dtype).reshape(like.shape)
+        return memory[offset : offset + like.nbytes].view(like.dtype).reshape(like.shape)
     opened, stream = memory.home
-    return DeviceArray(opened, memory.address, like.shape, like.dtype, stream, memory)
+    return DeviceArray(opened, memory.address + offset, like.shape, like.dtype, stream, memory)

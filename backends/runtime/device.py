@@ -28,7 +28,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
 from .argument_checks import device_name, expect_merge, field_of, wrong_argument
-from .field import Field, read_snapshot
+from .field import Field, read_snapshot, unseen
 from .memory import Buffer, HostMemory, MemoryAccount, memory_of
 from .state import RUNTIME
 from .transfer import MergeQueue, decide, merge_copy, merge_in_place, queue_copy
@@ -178,7 +178,7 @@ class Context:
 
     def from_host(self, field: Any) -> None:
         """Copy the host's version into this context's array, allocated if needed."""
-        field = field_of(field)
+        field = _seen(field)
         self.require_live()
 
         def decision() -> None:
@@ -198,7 +198,7 @@ class Context:
 
         Raises CdValueError CD0842 where the context has no array of the field.
         """
-        field = field_of(field)
+        field = _seen(field)
 
         def decision() -> None:
             buffer = self.array(field)
@@ -213,7 +213,7 @@ class Context:
 
     def numpy(self, field: Any) -> Array:
         """Return a read-only snapshot of this context's version; waits until it is computed."""
-        field = field_of(field)
+        field = _seen(field)
 
         def choose() -> Buffer:
             buffer = self.array(field)
@@ -231,7 +231,7 @@ class Context:
 
         Raises CdValueError CD0842 where either has no array of the field.
         """
-        field = field_of(field)
+        field = _seen(field)
         if not isinstance(source, Context):
             raise wrong_argument(
                 "context", source, "give the context of a routine: `routine.context`"
@@ -265,6 +265,7 @@ class Context:
         if recorder := RUNTIME.planned():
             recorder.merge(consumer, field, self, once=mode == "streaming")
             return
+        field = _seen(field)
         streaming = mode == "streaming"
         decide(lambda: self.fill(consumer, field, streaming), self.stream, consumer.context.stream)
 
@@ -341,6 +342,14 @@ class Context:
     def __repr__(self) -> str:
         labels = ", ".join(field.label for field in self.fields)
         return f"<context of {self.stream.name}: {labels}>"
+
+
+def _seen(given: Any) -> Field:
+    """Return the field of what was given; raises CdTypeError CD0870 where only a plan sees it."""
+    field = field_of(given)
+    if field.owner is not None:
+        raise unseen(field.label, field.owner)
+    return field
 
 
 class HostContext(Context):

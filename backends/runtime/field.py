@@ -48,7 +48,7 @@ class Field(NoInPlaceOperators):
 
     __slots__ = (
         "__weakref__", "clock", "constant", "copies", "dtype", "host", "host_tick", "is_given",
-        "label", "latest", "name", "tensor",
+        "label", "latest", "name", "owner", "tensor",
     )  # fmt: skip
 
     _SHOWN = ("constant", "dtype", "edit", "label", "name", "numpy", "shape", "tensor")
@@ -58,6 +58,8 @@ class Field(NoInPlaceOperators):
         self.name = name
         self.tensor: Any = None
         """Its tensor, which sets this."""
+        self.owner: object = None
+        """The plan that alone sees it, if any."""
         self.dtype = dtype
         self.constant = constant
         self.host = Buffer(self.label, value, None)
@@ -148,6 +150,8 @@ class Field(NoInPlaceOperators):
         """Say that the host reads or writes it now, where a plan takes what this thread does."""
         if recorder := RUNTIME.planned():
             recorder.touch(self.label)
+        if self.owner is not None:
+            raise unseen(self.label, self.owner)
 
     def ready(self, writing: bool) -> Array | None:
         """Return the host's array where it has the newest version and is not in use, else None.
@@ -252,6 +256,17 @@ class Field(NoInPlaceOperators):
                     helps=("make it without `constant=True`",),
                 )
             )  # fmt: skip
+
+
+def unseen(what: str, plan: object) -> CdTypeError:
+    """Return the error CD0870: what only a plan sees is used outside of it."""
+    name = getattr(plan, "name", "plan")
+    return CdTypeError(
+        Diagnostic(
+            "CD0870", f"`{what}` is used outside of `{name}`, the plan that alone sees it",
+            helps=("make it with `pe.tensor`, or write what is wanted into a tensor of that kind",),
+        )
+    )  # fmt: skip
 
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:

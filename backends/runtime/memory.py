@@ -48,6 +48,11 @@ class MemoryAccount:
         self._sizes[id(buffer)] = buffer.array.nbytes
         weakref.finalize(buffer, self._sizes.pop, id(buffer)).atexit = False
 
+    def set(self, buffer: Buffer, size: int) -> None:
+        """Count an array that has been added as another number of bytes."""
+        if id(buffer) in self._sizes:
+            self._sizes[id(buffer)] = size
+
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
@@ -106,7 +111,9 @@ class Buffer:
     `tick` is the version that it holds: the field's clock at its write.
     """
 
-    __slots__ = ("__weakref__", "array", "label", "lent", "readers", "tick", "writer")
+    __slots__ = (
+        "__weakref__", "account", "array", "label", "lent", "readers", "tick", "writer",
+    )  # fmt: skip
 
     def __init__(
         self, label: str, array: Array, account: MemoryAccount | None, tick: int = 0
@@ -119,8 +126,16 @@ class Buffer:
         """The latest read of each worker since the last write; one queue is in order anyway."""
         self.lent: dict[Worker | None, Callable[[], None]] = {}
         """Callbacks before a write: queues that read it in place take a copy."""
+        self.account = account
+        """The account of its device's memory, None for that of the host."""
         if account is not None and array.nbytes:
             account.add(self)
+
+    def move(self, array: Array) -> None:
+        """Let it be an array in memory that is counted elsewhere. Precondition: nothing uses it."""
+        self.array = array
+        if self.account is not None:
+            self.account.set(self, 0)
 
     def allocate_like(
         self,

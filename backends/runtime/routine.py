@@ -22,7 +22,7 @@ from .argument_checks import expect_merge, field_of
 from .async_dispatch import launch_path
 from .call_arguments import bind_arguments, convert_argument, require_disjoint
 from .device import Context
-from .field import Field
+from .field import Field, unseen
 from .memory import Buffer
 from .parameter_slots import Argument, Resident
 from .prepared_calls import RoutineAccesses, queue_path, run_path
@@ -152,6 +152,8 @@ class Routine:
         self.written = tuple(buffer for _, buffer in writes)
         self.loads = tuple(pair for pair in loads if pair[1] is not pair[0].host)
         self.writes = tuple(writes)
+        self.owner = next((f.owner for f in (*self.inputs, *self.outputs) if f.owner), None)
+        """The plan that alone sees an array of it, if any."""
         is_static = len(self.arrays) == len(compiled.slots) and not compiled.procedure.results
         self.static_run = self.bind(self.arrays) if is_static else None
         self._unwritten_inputs = self._find_unwritten_inputs()
@@ -159,6 +161,12 @@ class Routine:
         self._fast_call = self._make_fast_call()
         compiled.settle(context, self.name)
         context.routines.add(self)
+
+    def rebind(self) -> None:
+        """Take over arrays that were moved."""
+        self.arrays = {at: held.array for at, held in self.buffers.items()}
+        if self.static_run is not None:
+            self.static_run = self.bind(self.arrays)
 
     def release(self) -> None:
         """Let go of all arrays: its context was finalized."""
@@ -190,6 +198,8 @@ class Routine:
     def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Queue the routine without the fast path."""
         self.context.require_live(self.name)
+        if self.owner is not None:
+            raise unseen(self.name, self.owner)
         stream = self.context.stream
         if self.static_run is not None and not args and not kwargs:
             self.require_order()
@@ -291,6 +301,7 @@ class Routine:
         """Return the fast path of a call without arguments, None where there is none."""
         if (
             self.static_run is None
+            or self.owner is not None
             or self._unwritten_inputs
             or self._version_checks
             or self._versions

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...base.finalizers import call_when_unreachable
-from ..device_arrays.copies import copy, view_prefix
+from ..device_arrays.copies import copy, view_at
 from ..interface import Array
 from . import hazards
 from .field import Field
@@ -87,7 +87,7 @@ def merge_copy(queue: MergeQueue, field: Field, source: Buffer, once: bool) -> N
         with memory_guard(f"the merge buffer of {queue.name}", model.nbytes):
             memory = queue.empty((model.nbytes,), np.uint8, f"merge buffer of {queue.name}")
         buffer = queue.merge_storage = Buffer("merge buffer", memory, queue.account)
-    array: Any = view_prefix(buffer.array, model)
+    array: Any = view_at(buffer.array, model)
     source_array = source.array
     name = f"merge {field.label}"
     run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, source_array, name))

@@ -95,6 +95,18 @@ def an_input_that_no_routine_has() -> object:
     return plan
 
 
+def a_look_at_what_only_a_plan_sees() -> object:
+    """Read a tensor of a plan after its run."""
+    double, x, _ = _two()
+    z, plan = pe.tensor("z", 3), pe.plan(name="step")
+    y = plan.tensor("y", 3)
+    with plan:
+        double(y, x)
+        double(z, y)
+    plan()
+    return y.numpy()
+
+
 ON_PLANS: dict[str, Callable[[], object]] = {
     name: value
     for name, value in vars().copy().items()

@@ -208,7 +208,7 @@ class Builder:
             if buffer is field.host:
                 field.host_tick = field.clock
 
-        make = self._makers.get(held, _on_host), self._makers.get(given, _on_host)
+        make = self._makers.get(held, on_host_like), self._makers.get(given, on_host_like)
         return Carry(held, given, make, note)
 
     def _array(self, field: Field) -> Buffer:
@@ -244,7 +244,7 @@ def steps_of(drafts: Sequence[Step | Draft]) -> Iterator[Step]:
                     yield from steps_of(branch)
 
 
-def _on_host(label: str, array: Array) -> Array:
+def on_host_like(label: str, array: Array) -> Array:
     """Return an uninitialized array of the host."""
     return np.empty_like(array)
 

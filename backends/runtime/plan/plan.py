@@ -17,6 +17,7 @@ from ..device import Stream
 from ..queue import DONE, Event
 from ..routine import Routine
 from ..state import RUNTIME
+from ..tensor import Tensor, tensor
 from .control_flow import Case, WhileLoop, pairs, require_counts
 from .drafts import PredicateSpec, misuse
 from .program import Program
@@ -69,6 +70,7 @@ class Plan:
             )  # fmt: skip
             raise misuse(what, "make another one: `with pe.plan() as plan:`")
         self._recorder = self._make_recorder(self.max_streams)
+        self._recorder.owner = self
         RUNTIME.plan(self._recorder)
         return self
 
@@ -86,6 +88,26 @@ class Plan:
             raise misuse(f"`{what}` is called outside of the `with` of its plan",
                           "record it inside: `with pe.plan() as plan:`")  # fmt: skip
         return self._recorder
+
+    def tensor(
+        self,
+        label: str,
+        shape: Sequence[int] | int,
+        dtype: Any = None,
+        fields: Sequence[str] = (),
+    ) -> Tensor:
+        """Return a tensor that only this plan sees, as `pe.tensor` makes one.
+
+        It holds nothing between runs, and shares memory with others that are not needed at the same
+        time. A run that would read it before it has written all of it is refused when the `with`
+        ends; so is any use outside of the plan: CdTypeError and CdValueError CD0870.
+        """
+        if self._program is not None:
+            raise misuse(f"`{self.name}` has been recorded already", "make the tensor before that")
+        made = tensor(label, shape, dtype, fields=fields)
+        for name in made.fields:
+            made.field(name).owner = self
+        return made
 
     def while_(
         self,
@@ -186,8 +208,14 @@ class Plan:
     # ------------------------------------------------------------------------------- seeing
 
     def stats(self) -> dict[str, int]:
-        """Return counts: nodes, streams, events, waits, edges, removed and added edges."""
-        return statistics(self.program.body)
+        """Return counts: nodes, streams, events, waits, edges, removed and added edges; and bytes:
+        of the memory that the arrays share which only the plan sees, and of these one by one."""
+        memory = self.program.memory
+        return {
+            **statistics(self.program.body),
+            "arena_bytes": memory.size,
+            "unshared_bytes": memory.unshared,
+        }
 
     def explain(self, routine: Routine | str) -> str:
         """Return why each step of a routine, or loop or branch of a name, comes when it does.

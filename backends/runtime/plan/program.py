@@ -24,6 +24,7 @@ from ..state import RUNTIME
 from ..transfer import queue_copy
 from .drafts import misuse
 from .driver import Driver, Lane, OwnLane, QueueLane
+from .private_arrays import PrivateMemory, require_written, settled
 from .recording import Recorded
 from .steps import Body, Frame, Node, Step, scheduled
 
@@ -31,9 +32,22 @@ from .steps import Body, Frame, Node, Step, scheduled
 class Program:
     """A recorded plan, ready to run: its streams, and all that it reads and writes."""
 
-    def __init__(self, name: str, recorded: Recorded, max_streams: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        recorded: Recorded,
+        max_streams: int | None,
+        memory: PrivateMemory | None = None,
+    ) -> None:
         self.name, self.recorded = name, recorded
         self.body = scheduled(recorded.nodes, max_streams)
+        private = recorded.private
+        if memory is None:
+            memory = settled(name, self.body, private, recorded.moved)
+        else:
+            require_written(name, self.body, private)
+        self.memory = memory
+        """That of the arrays that only the plan sees."""
         self.arguments: dict[str, bool] = {}
         """The names of what a run may give, and whether it is written."""
         for step in self.body.steps:
@@ -42,8 +56,8 @@ class Program:
         nodes = self.body.nodes
         reads = dict.fromkeys(r for node in nodes for r in node.reads if isinstance(r, Buffer))
         writes = dict.fromkeys(w for node in nodes for w in node.writes if isinstance(w, Buffer))
-        self.reads = tuple(read for read in reads if read not in writes)
-        self.writes = tuple(writes)
+        self.reads = tuple(r for r in reads if r not in writes and r not in private)
+        self.writes = (*(write for write in writes if write not in private), *memory.arenas)
         self._notes = tuple(self.body.notes)
         self._lock, self._process = threading.Lock(), os.getpid()
         """One run at a time: they have the streams and the scratch arrays in common."""
@@ -61,7 +75,7 @@ class Program:
         """Return the program of some of the nodes."""
         recorded = self.recorded
         part = replace(recorded, nodes=tuple(nodes))
-        return Program(name, part, max_streams)
+        return Program(name, part, max_streams, self.memory)
 
     def _place(self, body: Body, home: str, first: int) -> int:
         """Give the streams of a body those from number `first` on; return the next number.

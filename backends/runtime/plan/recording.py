@@ -19,11 +19,11 @@ from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..argument_checks import expect_merge
 from ..device import Context, HostContext, device
-from ..field import Field
+from ..field import Field, unseen
 from ..memory import Buffer, memory_guard
 from ..parameter_slots import Resident
 from ..routine import Compiled, Routine
-from .drafts import Builder, Draft, fields_of, misuse, not_taken, steps_of
+from .drafts import Builder, Draft, fields_of, misuse, not_taken, on_host_like, steps_of
 from .steps import (
     Counter,
     Maker,
@@ -68,6 +68,10 @@ class Recorded:
     """The fields whose host's array functions, loops or branches use."""
     asked: tuple[tuple[Field, Buffer], ...]
     """The arrays of loops and branches: what they may not write keeps the newest value."""
+    private: Mapping[Buffer, Maker]
+    """The arrays that only the plan sees, with what makes arrays where they are."""
+    moved: tuple[Routine, ...]
+    """The routines that use them."""
 
 
 class Recorder:
@@ -75,6 +79,8 @@ class Recorder:
 
     def __init__(self, max_streams: int | None) -> None:
         self.max_streams = max_streams
+        self.owner: object = None
+        """The plan, whose own tensors it records."""
         self._routines: dict[object, tuple[Compiled, Routine]] = {}
         """What functions were linked to, by code and fields."""
         self._hosts: dict[str, HostContext] = {}
@@ -90,6 +96,8 @@ class Recorder:
         self._contexts: dict[Context, None] = {}
         self._fields: dict[Buffer, Field] = {}
         self._makers: dict[Buffer, Maker] = {}
+        self._private: dict[Buffer, Maker] = {}
+        self._moved: dict[Routine, None] = {}
         self._written: set[Field] = set()
         self._on_host: dict[Field, None] = {}
         self._newest: dict[Field, Buffer] = {}
@@ -114,7 +122,15 @@ class Recorder:
         maybe = {r: None for node in nodes if not isinstance(node, Step) for r in node.reads}
         asked = tuple((self._fields[r], r) for r in maybe if r in self._fields)
         on_host = tuple(self._on_host | builder.on_host)
-        return Recorded(nodes, tuple(self._loads), tuple(self._contexts), on_host, asked)
+        return Recorded(
+            nodes,
+            tuple(load for load in self._loads if load[1].owner is None),
+            tuple(self._contexts),
+            tuple(field for field in on_host if field.owner is None),
+            tuple((field, buffer) for field, buffer in asked if field.owner is None),
+            dict(self._private),
+            tuple(self._moved),
+        )
 
     def linked(self, compiled: Compiled, device_name: str) -> Routine:
         """Return a function's routine on the host's arrays, which plain calls use, too."""
@@ -137,6 +153,8 @@ class Recorder:
         something, CD0866 for what plans do not take.
         """
         routine.context.require_live(routine.name)
+        if routine.owner is not None and routine.owner is not self.owner:
+            raise unseen(routine.name, routine.owner)
         if routine.compiled.procedure.results:
             raise needs_value(f"`{routine.name}` returns something", (
                 "let it write what it computes into a tensor: `y[i] = ...`",
@@ -165,6 +183,9 @@ class Recorder:
             self._fields[buffer] = slot.field
             if buffer is not slot.field.host:
                 self._makers[buffer] = routine.context.stream.like
+            if slot.field.owner is not None:
+                self._private[buffer] = self._makers.get(buffer, on_host_like)
+                self._moved[routine] = None
             if on_host:
                 self._on_host[slot.field] = None
             if on_host or buffer in loaded:
@@ -234,6 +255,8 @@ class Recorder:
 
     def copy(self, field: Field, source: Buffer, target: Buffer, context: Context) -> None:
         """Record a copy of a field between two of its arrays, the source's in a context."""
+        if field.owner is not None:
+            raise unseen(field.label, field.owner)
         if source is target:
             return
         if source is not field.host:
@@ -389,6 +412,7 @@ class Recorder:
         with memory_guard(f"a merge buffer of {stream.name}", model.nbytes):
             array = stream.like(label, model)
         buffer = Buffer(f"{label}.merge", array, stream.account)
+        self._private[buffer] = stream.like
         name = f"merge {label}"
         self._open[-1].nodes.append(
             Step(name, "merge", (stream.device.name,), (source,), (buffer,),

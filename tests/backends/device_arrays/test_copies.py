@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.device_arrays.copies import copy, snapshot, view_prefix
+from plusequals.backends.device_arrays.copies import copy, snapshot, view_at
 
 from ..cuda.late import LateDriver
 from ..cuda.on_cpu import backend, installed, needs_gxx
@@ -41,7 +41,7 @@ def test_a_part_of_memory(made: CompiledCuda) -> None:
     memory = made.memory(0)
     lane = memory.lane()
     room = memory.empty((100,), np.uint8, "room", lane)
-    part = view_prefix(room, np.zeros((2, 3), np.float32))
+    part = view_at(room, np.zeros((2, 3), np.float32))
     assert part.shape == (2, 3) and part.dtype == np.float32
     copy(part, np.ones((2, 3), np.float32))
     assert np.array_equal(snapshot(part), np.ones((2, 3)))

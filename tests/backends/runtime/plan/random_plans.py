@@ -189,9 +189,15 @@ class Sides:
         self.generator = Generator(rng, count)
         self.operations = self.generator.body(10, 2) or (self.generator.call(0),)
         self.cap = rng.choice((None, None, 1, 2, 3))
+        self.private = self._draw_private()
+        """The arrays that only the plan sees."""
+        self.operations = tuple(self._with_writes(self.operations))
         self.inits = np.array([[rng.randrange(5)] * SIZE for _ in range(count * OWN + 1)], float)
+        self.plan = Plan(max_streams=self.cap)
         self.tensors = [
-            pe.tensor(f"t{n}", SIZE, dtype="float64", init=init)
+            self.plan.tensor(f"t{n}", SIZE, dtype="float64")
+            if divmod(n, OWN) in self.private
+            else pe.tensor(f"t{n}", SIZE, dtype="float64", init=init)
             for n, init in enumerate(self.inits)
         ]
         devices = [pe.device(f"{backend}:{rng.randrange(2)}") for _ in range(count)]
@@ -200,10 +206,27 @@ class Sides:
         self.links: dict[Any, Any] = {}
         self.homes = [self._home(n) for n in range(count)]
         self.arrays = {
-            (context, n): self._tensor(context, n).numpy().copy()
+            (context, n): self.inits[-1 if n == OWN else context * OWN + n].copy()
             for context in range(count) for n in range(OWN + 1)
         }  # fmt: skip
         self.counts: dict[str, Any] = {}
+        self.shared = 0
+        """Whether arrays of the plan share memory."""
+
+    def _draw_private(self) -> set[Place]:
+        rng, count = self.rng, self.generator.contexts
+        if rng.random() < 0.4:
+            return set()
+        return {(c, n) for c in range(count) for n in range(1, OWN) if rng.random() < 0.6}
+
+    def _with_writes(self, operations: tuple[Any, ...]) -> Iterator[Any]:
+        """Write what only the plan sees before its first use."""
+        missing = set(self.private)
+        for operation in operations:
+            for context, n in sorted(missing.intersection(_used(operation))):
+                missing.discard((context, n))
+                yield Call(OVERWRITE, context, n, 0)
+            yield operation
 
     def _tensor(self, context: int, number: int) -> Any:
         return self.tensors[-1 if number == OWN else context * OWN + number]
@@ -337,8 +360,9 @@ class Sides:
 
     def check(self, times: int = 2) -> None:
         """Run both sides; raises AssertionError where they differ."""
-        with Plan(max_streams=self.cap) as plan:
+        with self.plan as plan:
             self.record(plan, self.operations)
+        self.shared += plan.stats()["unshared_bytes"] - plan.stats()["arena_bytes"] > 0
         for _ in range(times):
             if self.rng.random() < 0.5:
                 plan()
@@ -346,8 +370,34 @@ class Sides:
                 plan.run(on=pe.device(self.backend).stream()).wait()
             self.run(self.operations)
             for (context, number), array in self.arrays.items():
+                if (context, number) in self.private:
+                    continue
                 found = self.homes[context].numpy(self._tensor(context, number))
                 assert np.array_equal(found, array), (context, number, found, array)
+
+
+def _used(operation: Any) -> Iterator[Place]:
+    """Yield the arrays that an operation uses."""
+    match operation:
+        case Call(_, context, first, second):
+            yield from ((context, first), (context, second))
+        case Add(context, tensor, _):
+            yield context, tensor
+        case Merge(between=between):
+            for inner in between:
+                yield from _used(inner)
+        case While(place=place, before=before, after=after, carry=carry):
+            if place is not None:
+                yield place
+            for inner in (*before, *after):
+                yield from _used(inner)
+            yield from (each for pair in carry for each in pair)
+        case Choice(place, branches, otherwise):
+            yield place
+            for branch in branches:
+                for inner in branch:
+                    yield from _used(inner)
+            yield from (each for pair in otherwise for each in pair)
 
 
 def _written(operation: Any) -> Iterator[Place]:
@@ -381,11 +431,12 @@ def main() -> int:
     parser.add_argument("--plans", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    refused = wrong = 0
+    refused = wrong = shared = 0
     for n in range(given.plans):
         sides = Sides(given.seed * 1_000_000 + n)
         try:
             sides.check()
+            shared += sides.shared
         except pe.CdError as why:
             if getattr(why, "code", "") != "CD0866":
                 wrong += 1
@@ -395,7 +446,8 @@ def main() -> int:
             wrong += 1
             print(f"seed {given.seed * 1_000_000 + n}: {why}\n{sides.operations}", flush=True)
         if n % 100 == 99:
-            print(f"{n + 1} plans, {refused} refused, {wrong} wrong", flush=True)
+            text = f"{n + 1} plans, {refused} refused, {shared} share memory, {wrong} wrong"
+            print(text, flush=True)
     return wrong
 
 

@@ -1,0 +1,234 @@
+"""Memory of the arrays that only a plan sees: those that are not needed at once share it.
+
+    Lifetime    the body that an array is used in, and the nodes there that use it
+    Arena       where each array lies in one piece of memory
+
+Two arrays share memory only if every use of one has ended, by the waits that the plan has anyway,
+when the other one is used first: no node waits for another one because of that. Branches of which
+one runs, and the parts of a loop before and after its test, share it, too. Places are found as by
+the allocators of neural networks: the largest arrays first, each at the lowest offset that is free
+while it is needed; in two other orders, too, of which the best one is taken (Pisarchyk and Lee,
+"Efficient memory management for deep neural net inference", 2020).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from typing import TypeAlias, TypeVar, assert_never
+
+from ....base.dataclass import dataclass
+from .graph import Resource
+from .steps import Body, Branch, Loop, Node, Step
+
+ALIGNMENT = 64
+"""The bytes that the place of an array is a multiple of: a cache line, a vector register."""
+
+_K = TypeVar("_K")
+_Path: TypeAlias = tuple[tuple[int, int], ...]
+"""The loops and branches around a body: for each its node, and which of its bodies it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Where an array is used."""
+
+    bodies: tuple[Body, ...]
+    """The body of its uses, after those around it."""
+    path: _Path
+    uses: frozenset[int]
+    """The nodes that use it; a loop or a branch for all that is inside of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The places of arrays in one piece of memory."""
+
+    offsets: Mapping[Resource, int]
+    """Where each of them begins, in bytes."""
+    size: int
+    """The bytes in all."""
+
+
+def uninitialized(body: Body, private: Collection[Resource]) -> list[tuple[Resource, Node]]:
+    """Return the arrays that may be read before they have been written in whole, each with the
+    first node that does."""
+    found: dict[Resource, Node] = {}
+    written: set[Resource] = set()
+    for node in body.nodes:
+        reads, writes = _exposed(node)
+        for resource in reads - written:
+            if resource in private:
+                found.setdefault(resource, node)
+        written |= writes
+    return list(found.items())
+
+
+def lifetimes(body: Body, private: Collection[Resource]) -> dict[Resource, Lifetime]:
+    """Return where arrays are used, each in the innermost body that holds all of its uses.
+
+    One whose value goes from iteration to iteration is used by the whole loop.
+    """
+    return dict(_lifetimes((body,), (), private))
+
+
+def _lifetimes(
+    bodies: tuple[Body, ...], path: _Path, private: Collection[Resource]
+) -> Iterator[tuple[Resource, Lifetime]]:
+    body = bodies[-1]
+    uses: dict[Resource, set[int]] = {}
+    inside: dict[Resource, list[tuple[int, Lifetime]]] = {}
+    for at, node in enumerate(body.nodes):
+        for resource in _own(node):
+            if resource in private:
+                uses.setdefault(resource, set()).add(at)
+        if isinstance(node, Step):
+            continue
+        for part, inner in enumerate(node.bodies):
+            outer = _exposed_in(inner)[0]
+            for resource, lifetime in _lifetimes((*bodies, inner), (*path, (at, part)), private):
+                inside.setdefault(resource, []).append((at, lifetime))
+                if resource in outer:
+                    uses.setdefault(resource, set()).add(at)
+    for resource, found in inside.items():
+        if len(found) == 1 and resource not in uses:
+            yield resource, found[0][1]
+        else:
+            uses.setdefault(resource, set()).update(at for at, _ in found)
+    for resource, nodes in uses.items():
+        yield resource, Lifetime(bodies, path, frozenset(nodes))
+
+
+def _own(node: Node) -> Iterator[Resource]:
+    """Yield what a node itself uses, besides what is inside of it."""
+    match node:
+        case Step():
+            yield from (*node.reads, *node.writes)
+        case Loop():
+            yield from node.predicate.buffers
+            for carry in node.carries:
+                yield from (carry.target, carry.source)
+        case Branch():
+            yield from node.predicate.buffers
+            for carry in node.otherwise:
+                yield from (carry.target, carry.source)
+        case _:
+            assert_never(node)
+
+
+def _exposed(node: Node) -> tuple[Set[Resource], Set[Resource]]:
+    """Return what a node reads of what was there before it, and what it has written in whole."""
+    match node:
+        case Step():
+            reads = frozenset(node.reads)
+            return reads, frozenset(node.writes) - reads
+        case Loop():
+            before, written = _exposed_in(node.before)
+            after, _ = _exposed_in(node.after)
+            asked = frozenset(node.predicate.buffers)
+            targets = frozenset(carry.target for carry in node.carries)
+            sources = frozenset(carry.source for carry in node.carries)
+            return before | (after | asked) - written | targets, written | sources
+        case Branch():
+            inner = [_exposed_in(branch) for branch in node.branches]
+            read = {r for exposed, _ in inner for r in exposed}
+            read |= {*node.predicate.buffers, *(carry.source for carry in node.otherwise)}
+            targets = frozenset(carry.target for carry in node.otherwise)
+            return read, targets.intersection(*(whole for _, whole in inner))
+        case _:
+            assert_never(node)
+
+
+def _exposed_in(body: Body) -> tuple[Set[Resource], Set[Resource]]:
+    read: set[Resource] = set()
+    written: set[Resource] = set()
+    for node in body.nodes:
+        reads, writes = _exposed(node)
+        read |= reads - written
+        written |= writes
+    return read, written
+
+
+class Overlaps:
+    """Which arrays may be needed at the same time."""
+
+    def __init__(self) -> None:
+        self._ancestors: dict[Body, Sequence[int]] = {}
+        self._order: dict[tuple[Body, frozenset[int]], tuple[int, int]] = {}
+
+    def __call__(self, one: Lifetime, other: Lifetime) -> bool:
+        """Whether two arrays may be needed at once, so that they cannot share memory."""
+        common = 0
+        while (
+            common < len(one.path)
+            and one.path[common : common + 1] == other.path[common : common + 1]
+        ):
+            common += 1
+        at, other_at = one.path[common : common + 1], other.path[common : common + 1]
+        if at and other_at and at[0][0] == other_at[0][0]:
+            return False  # in two parts of one loop, or two branches
+        body = one.bodies[common]
+        uses, before = self._ordered(body, frozenset((at[0][0],)) if at else one.uses)
+        others, before_others = self._ordered(
+            body, frozenset((other_at[0][0],)) if other_at else other.uses
+        )
+        return uses & before_others != uses and others & before != others
+
+    def _ordered(self, body: Body, nodes: frozenset[int]) -> tuple[int, int]:
+        """Return nodes as bits, and the nodes that have ended before any of them starts."""
+        key = body, nodes
+        if key not in self._order:
+            if body not in self._ancestors:
+                self._ancestors[body] = _ancestors(body)
+            ended = [self._ancestors[body][at] for at in nodes]
+            self._order[key] = sum(1 << at for at in nodes), functools.reduce(int.__and__, ended)
+        return self._order[key]
+
+
+def _ancestors(body: Body) -> Sequence[int]:
+    """Return the ancestors of each node, also by the order that a cap of streams made."""
+    earlier: list[list[int]] = [[] for _ in body.nodes]
+    for edge in (*body.graph.kept, *body.schedule.added):
+        earlier[edge.after].append(edge.before)
+    reached = [0] * len(body.nodes)
+    for at in body.schedule.order:
+        for before in earlier[at]:
+            reached[at] |= reached[before] | 1 << before
+    return reached
+
+
+def arena_of(sizes: Mapping[Resource, int], lives: Mapping[Resource, Lifetime]) -> Arena:
+    """Return places for arrays of some bytes; those that are needed at once lie apart."""
+    names, overlaps = list(sizes), Overlaps()
+    apart: dict[Resource, set[Resource]] = {name: set() for name in names}
+    for at, name in enumerate(names):
+        for other in names[:at]:
+            if overlaps(lives[name], lives[other]):
+                apart[name].add(other)
+                apart[other].add(name)
+    orders = (
+        sorted(names, key=lambda name: -sizes[name]),
+        names,
+        sorted(names, key=lambda name: (-len(apart[name]), -sizes[name])),
+    )
+    found = [Arena(*placed(order, sizes, apart)) for order in orders]
+    return min(found, key=lambda arena: arena.size)
+
+
+def placed(
+    order: Sequence[_K], sizes: Mapping[_K, int], apart: Mapping[_K, Collection[_K]]
+) -> tuple[dict[_K, int], int]:
+    """Return the offset of each array, and the size of all: the lowest free one, in an order."""
+    offsets: dict[_K, int] = {}
+    end = 0
+    for name in order:
+        taken = sorted((offsets[each], offsets[each] + sizes[each]) for each in apart[name]
+                       if each in offsets)  # fmt: skip
+        offset = 0
+        for first, last in taken:
+            if first >= offset + sizes[name]:
+                break
+            offset = max(offset, -(-last // ALIGNMENT) * ALIGNMENT)
+        offsets[name] = offset
+        end = max(end, offset + sizes[name])
+    return offsets, end

@@ -1,0 +1,168 @@
+"""The tensors of a plan: memory that they share, and their use elsewhere, which is refused."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from .scenes import SIZE, Scene, add, count_up, double, merged
+
+BYTES = SIZE * 8
+
+
+def chain(scene: Scene, length: int, on_host: bool) -> pe.Plan:
+    """Return the plan that doubles `a` again and again, into `b` in the end."""
+    plan = pe.plan(name="chain")
+    between = [plan.tensor(f"h{n}", SIZE, dtype="float64") for n in range(length - 1)]
+    tensors = [scene.a, *between, scene.b]
+    pairs = list(zip(tensors[1:], tensors, strict=False))
+    calls = [(double, pair) for pair in pairs] if on_host else [
+        (scene.link(double, *pair), ()) for pair in pairs
+    ]  # fmt: skip
+    with plan:
+        for function, arguments in calls:
+            function(*arguments)
+    return plan
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+def test_a_chain_of_them_takes_two_places(on_host: bool) -> None:
+    scene = Scene()
+    scene.a[...] = 1.0
+    plan = chain(scene, 6, on_host)
+    for _ in range(2):
+        plan()
+        assert scene.first(scene.b) == [64.0]
+    stats = plan.stats()
+    assert stats["unshared_bytes"] == 5 * BYTES and stats["arena_bytes"] == 64 + BYTES
+
+
+def test_their_memory_is_counted_once_and_ends_with_the_plan() -> None:
+    gc.collect()
+    scene, device = Scene(), pe.device("cc")
+    before = device.used_memory
+    plan = chain(scene, 6, on_host=False)
+    assert device.used_memory - before == 64 + BYTES + BYTES, "two places, and that of b"
+    gone = weakref.ref(plan.program)
+    del plan, scene
+    gc.collect()
+    assert gone() is None and device.used_memory == before
+
+
+def test_merge_buffers_share_their_memory() -> None:
+    scene = Scene()
+    routines = [scene.link(merged, scene.a)]
+    source = scene.link(count_up, scene.a).context
+    with pe.plan() as plan:
+        for _ in range(3):
+            source.merge_into(routines[0], scene.a, mode="copy")
+            routines[0]()
+    stats = plan.stats()
+    assert stats["unshared_bytes"] == 3 * BYTES and stats["arena_bytes"] == BYTES
+    plan()
+    assert scene.context.numpy(scene.a)[0] == 0.0
+
+
+def test_two_plans_may_have_their_own_at_once() -> None:
+    scene, plans = Scene(), []
+    for target in (scene.b, scene.c):
+        plan = pe.plan()
+        between = plan.tensor("h", SIZE, dtype="float64")
+        first, second = scene.link(double, between, scene.d), scene.link(double, target, between)
+        with plan:
+            first()
+            second()
+        plans.append(plan)
+    runs = [plan.run(on=pe.device("cc").stream()) for plan in plans * 5]
+    for run in runs:
+        run.wait()
+    assert scene.first(scene.b, scene.c) == [12.0, 12.0]
+
+
+USES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "a read": lambda h, scene, routine: h.numpy(),
+    "an element": lambda h, scene, routine: h[0],
+    "a write": lambda h, scene, routine: h.__setitem__(0, 1.0),
+    "np.asarray": lambda h, scene, routine: np.asarray(h),
+    "edit": lambda h, scene, routine: h.edit().__enter__(),
+    "a call": lambda h, scene, routine: double(scene.b, h),
+    "a routine": lambda h, scene, routine: routine(),
+    "a read of a context": lambda h, scene, routine: routine.context.numpy(h),
+    "a copy to the host": lambda h, scene, routine: routine.context.to_host(h),
+    "a copy from the host": lambda h, scene, routine: routine.context.from_host(h),
+    "a copy": lambda h, scene, routine: routine.context.copy_from(routine.context, h),
+    "a pickle": lambda h, scene, routine: pickle.dumps(h),
+    "a field": lambda h, scene, routine: h.grad.numpy(),
+    "another plan": lambda h, scene, routine: _recorded(routine),
+    "another plan, by a function": lambda h, scene, routine: _recorded(double, scene.b, h),
+}
+
+
+def _recorded(function: Any, *arguments: Any) -> None:
+    with pe.plan():
+        function(*arguments)
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+@pytest.mark.parametrize("recorded", [False, True])
+def test_nobody_else_uses_them(use: Callable[[Any, Any, Any], Any], recorded: bool) -> None:
+    scene, plan = Scene(), pe.plan(name="step")
+    h = plan.tensor("h", SIZE, dtype="float64")
+    routine = scene.link(double, h, scene.a)
+    if recorded:
+        with plan:
+            routine()
+    with pytest.raises(pe.CdError, match="CD0870.*outside of `step`"):
+        use(h, scene, routine)
+
+
+def test_a_copy_of_them_is_refused_in_the_plan_itself() -> None:
+    scene, plan = Scene(), pe.plan(name="step")
+    h = plan.tensor("h", SIZE, dtype="float64")
+    routine = scene.link(double, h, scene.a)
+    with pytest.raises(pe.CdError, match="CD0870"), plan:
+        routine()
+        routine.context.to_host(h)
+
+
+def test_what_is_read_before_it_is_written_is_refused_and_the_plan_can_be_recorded_again() -> None:
+    scene, plan = Scene(), pe.plan(name="step")
+    h = plan.tensor("h", SIZE, dtype="float64")
+    second, first = scene.link(add, scene.b, scene.a, h), scene.link(double, h, scene.a)
+    with pytest.raises(pe.CdError, match="CD0870.*`add` may read `h`.*\n.*test_private_arrays"):
+        with plan:
+            second()
+            first()
+    with plan:
+        first()
+        second()
+    with pytest.raises(pe.CdError, match="CD0870.*`add` may read `h`, which `part of step`"):
+        plan.partial(sources=["add"])
+    scene.a[...] = 1.0
+    plan.partial(destinations=["add"])()
+    assert scene.first(scene.b) == [3.0]
+    with pytest.raises(pe.CdError, match="CD0868"):
+        plan.tensor("late", SIZE)
+
+
+def test_they_are_carried_and_asked_as_others_are() -> None:
+    scene, plan = Scene(), pe.plan()
+    new, old = (plan.tensor(label, SIZE, dtype="float64") for label in ("new", "old"))
+    begin, step = scene.link(double, old, scene.b), scene.link(double, new, old)
+    end = scene.link(double, scene.c, new)
+    with plan:
+        begin()
+        with plan.while_(lambda n, x: bool(x[0] < 40), reads=[new], carry={old: new}) as loop:
+            with loop.before():
+                step()
+        end()
+    plan()
+    assert scene.first(scene.c) == [128.0], "2, 4, 8, 16, 32, 64"

@@ -70,8 +70,24 @@ class Timeline:
         """Return the time since it was opened, in nanoseconds."""
         return time.perf_counter_ns() - self._opened
 
-    def timed(self, name: str, kind: Kind, where: str, run: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a step, queued now, that adds itself after its run, even if it fails."""
+    def part(self, works: Sequence[Work]) -> Timeline:
+        """Return a timeline of some of the works, with the same zero of time."""
+        made = Timeline()
+        made._opened, made._works = self._opened, list(works)
+        return made
+
+    def timed(
+        self,
+        name: str,
+        kind: Kind,
+        where: str,
+        run: Callable[[], Any],
+        note: Callable[[Work], None] | None = None,
+    ) -> Callable[[], Any]:
+        """Return a step, queued now, that adds itself after its run, even if it fails.
+
+        `note` is called with the work then.
+        """
         queued = self.now()
 
         def timed() -> Any:
@@ -79,7 +95,10 @@ class Timeline:
             try:
                 return run()
             finally:
-                self._works.append(Work(name, kind, where, queued, started, self.now()))
+                work = Work(name, kind, where, queued, started, self.now())
+                self._works.append(work)
+                if note is not None:
+                    note(work)
 
         return timed
 

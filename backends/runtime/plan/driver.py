@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from ..failure import Failure
 from ..queue import DONE, Event, WakeUps
 from ..state import RUNTIME
 from .carrying import Carrying
+from .run_record import RunRecord
 from .steps import Body, Branch, Frame, Loop, Run, Step
 
 RUN_AHEAD = 4
@@ -147,8 +148,9 @@ class Driver:
         own: OwnLane,
         lanes: Mapping[Body, Sequence[Lane | None]],
         is_cancelled: Callable[[], bool],
+        record: RunRecord,
     ) -> None:
-        self.own, self.lanes = own, lanes
+        self.own, self.lanes, self.record = own, lanes, record
         """The lanes of the streams of each body; None where it is that of the node around."""
         self.is_cancelled = is_cancelled
 
@@ -241,7 +243,7 @@ class Driver:
                     break
                 node = nodes[at]
                 if isinstance(node, Step):
-                    events[at] = self._issue(node, frame, lane, known)
+                    events[at] = self._issue(body, at, frame, lane, known)
                     continue
                 control = self._control(node, frame, lane, known)
                 if (awaited := next(control, None)) is None:
@@ -260,9 +262,7 @@ class Driver:
                         del active[at]
                     else:
                         active[at] = control, awaited_next
-        tails = [lane.tail for lane in lanes if lane is not home and id(lane) in begun]
-        if tails:
-            home.issue(_nothing, tails)
+        _join(home, lanes, begun)
 
     def _issue_all(
         self, body: Body, frame: Frame, home: Lane, lanes: Sequence[Lane], begins: Sequence[Event]
@@ -279,20 +279,20 @@ class Driver:
                 awaited += begins
             if is_cancelled():
                 break
-            step = body.nodes[at]
-            assert isinstance(step, Step), "the body has no control flow"
-            events[at] = self._issue(step, frame, lane, awaited)
-        tails = [lane.tail for lane in lanes if lane is not home and id(lane) in begun]
-        if tails:
-            home.issue(_nothing, tails)
+            events[at] = self._issue(body, at, frame, lane, awaited)
+        _join(home, lanes, begun)
 
-    def _issue(self, step: Step, frame: Frame, lane: Lane, waits: Sequence[Event]) -> Event:
+    def _issue(
+        self, body: Body, at: int, frame: Frame, lane: Lane, waits: Sequence[Event]
+    ) -> Event:
+        step = body.nodes[at]
+        assert isinstance(step, Step), "a loop or a branch is more than one piece of work"
         run = step.bind(frame)
         if frame.where:
             run = _in_iteration(run, frame.where)
         timeline = RUNTIME.timeline
         if timeline is not None:
-            run = timeline.timed(step.name, step.kind, lane.stream.name, run)
+            run = self.record.timed(timeline, body, at, frame.where, lane.stream.name, run)
         return lane.issue(run, waits)
 
     def _control(
@@ -358,6 +358,13 @@ class Driver:
             yield (event,)
         if event.failure is not None:
             raise _Failed(event.failure)
+
+
+def _join(home: Lane, lanes: Sequence[Lane], begun: Container[int]) -> None:
+    """Let a lane wait for the end of all others that have begun."""
+    tails = [lane.tail for lane in lanes if lane is not home and id(lane) in begun]
+    if tails:
+        home.issue(_nothing, tails)
 
 
 def _nothing() -> None:

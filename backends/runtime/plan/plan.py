@@ -14,15 +14,17 @@ import numpy as np
 from ....base.diagnostic import CdValueError, Diagnostic
 from ..argument_checks import wrong_argument
 from ..device import Stream
-from ..queue import DONE, Event
+from ..queue import Event
 from ..routine import Routine
 from ..state import RUNTIME
 from ..tensor import Tensor, tensor
+from ..timeline import Timeline
 from .control_flow import Case, WhileLoop, pairs, require_counts
 from .drafts import PredicateSpec, misuse
 from .program import Program
 from .recording import Recorded, Recorder
 from .report import dot, explanation, save_picture, statistics, table
+from .run_record import RunRecord
 
 
 class Plan:
@@ -170,7 +172,7 @@ class Plan:
         program = self.program
         if recorder := RUNTIME.planned():
             recorder.touch(self.name)
-        event, _ = program.start(program.stream, inputs)
+        event, _, _ = program.start(program.stream, inputs)
         event.wait()
 
     def run(self, /, on: Stream | None = None, **inputs: Any) -> Run:
@@ -179,15 +181,15 @@ class Plan:
         Without a stream it has been waited for. Arrays among the inputs are copied, unless a
         routine writes them.
         """
-        if on is None:
-            self(**inputs)
-            return Run(self.name, DONE, lambda: None)
-        if not isinstance(on, Stream):
+        if not isinstance(on, Stream | None):
             raise wrong_argument("stream", on, "give one: `plan.run(on=device.stream())`")
         program = self.program
         if recorder := RUNTIME.planned():
             recorder.touch(self.name)
-        return Run(self.name, *program.start(on, inputs))
+        event, cancel, record = program.start(program.stream if on is None else on, inputs)
+        if on is None:
+            event.wait()
+        return Run(program, event, cancel, record)
 
     def partial(
         self,
@@ -255,8 +257,11 @@ class Plan:
 class Run:
     """A run of a plan that was queued on a stream."""
 
-    def __init__(self, name: str, event: Event, cancel: Callable[[], None]) -> None:
-        self.name, self._event, self._cancel = name, event, cancel
+    def __init__(
+        self, program: Program, event: Event, cancel: Callable[[], None], record: RunRecord
+    ) -> None:
+        self.name, self._program = program.name, program
+        self._event, self._cancel, self._record = event, cancel, record
         self.cancelled = False
         """Whether `cancel` was called before its end."""
         self._has_raised = False
@@ -272,6 +277,26 @@ class Run:
         if failure is not None and not self._has_raised:
             self._has_raised = True
             raise failure.tell()
+
+    @property
+    def timeline(self) -> Timeline:
+        """The steps that have ended, as in the profile that was taken while it ran.
+
+        Raises CdTypeError CD0868 where none was.
+        """
+        return self._record.timeline
+
+    def explain(self, routine: Routine | str) -> str:
+        """Return when the steps of a routine ran, and what each waited for, with the reason.
+
+        Raises CdValueError CD0869 where the plan has none of that name, CdTypeError CD0868 where no
+        profile was taken while it ran.
+        """
+        name = routine if isinstance(routine, str) else routine.name
+        text = self._record.explanation(name)
+        if not text and not explanation(self._program.body, name):
+            raise self._program.no_node(name)
+        return text
 
     def cancel(self) -> None:
         """Start no more steps: those that have not been started are dropped.

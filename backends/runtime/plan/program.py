@@ -26,6 +26,7 @@ from .drafts import misuse
 from .driver import Driver, Lane, OwnLane, QueueLane
 from .private_arrays import PrivateMemory, require_written, settled
 from .recording import Recorded
+from .run_record import RunRecord
 from .steps import Body, Frame, Node, Step, scheduled
 
 
@@ -100,15 +101,17 @@ class Program:
                 at = max([self._place(part, inner, at) for part in node.bodies], default=at)
         return at
 
-    def start(self, queue: Stream, inputs: Mapping[str, Any]) -> tuple[Event, Callable[[], None]]:
+    def start(
+        self, queue: Stream, inputs: Mapping[str, Any]
+    ) -> tuple[Event, Callable[[], None], RunRecord]:
         """Queue a run on a stream, after whatever uses its arrays.
 
-        Returns the event of its end, and a function that cancels it.
+        Returns the event of its end, a function that cancels it, and the record of its steps.
         """
         if self._runner == threading.get_ident():
             raise misuse(f"`{self.name}` is run by its own predicate", "run it after that")
         inputs = self._checked(inputs, copied=queue is not self.stream)
-        cancelled = threading.Event()
+        cancelled, record = threading.Event(), RunRecord(self.name)
         logged = settings.current().debug_log_from_routines
         queue.worker.wait_for_slot()
         with RUNTIME.scheduling.lock:
@@ -127,28 +130,28 @@ class Program:
             frame = Frame({}, inputs, {}, "", recorded)
 
             def run() -> None:
-                self._run(frame, cancelled.is_set)
+                self._run(frame, cancelled.is_set, record)
 
             event = hazards.enqueue(queue, run, self.reads, self.writes)
             event.keep()
             for note in self._notes:
                 note()
         queue.flush(event)
-        return event, cancelled.set
+        return event, cancelled.set, record
 
-    def _run(self, frame: Frame, is_cancelled: Callable[[], bool]) -> None:
+    def _run(self, frame: Frame, is_cancelled: Callable[[], bool], record: RunRecord) -> None:
         if self._process != os.getpid():  # a thread of the parent may hold the lock
             self._lock, self._process = threading.Lock(), os.getpid()
         with self._lock:
             self._runner = threading.get_ident()
             try:
-                self._drive(frame, is_cancelled)
+                self._drive(frame, is_cancelled, record)
             finally:
                 self._runner = None
 
-    def _drive(self, frame: Frame, is_cancelled: Callable[[], bool]) -> None:
+    def _drive(self, frame: Frame, is_cancelled: Callable[[], bool], record: RunRecord) -> None:
         if frame.recorded or self.is_serial:
-            self._run_in_order(self.body, frame, is_cancelled)
+            self._run_in_order(frame, is_cancelled, record)
             return
         own = OwnLane(self.stream, WakeUps())
         queues = {id(stream): QueueLane(stream) for stream in self._streams}
@@ -156,12 +159,14 @@ class Program:
             body: [None if stream is None else queues[id(stream)] for stream in homes]
             for body, homes in self._homes.items()
         }
-        Driver(own, lanes, is_cancelled).run(self.body, frame)
+        Driver(own, lanes, is_cancelled, record).run(self.body, frame)
 
-    def _run_in_order(self, body: Body, frame: Frame, is_cancelled: Callable[[], bool]) -> None:
+    def _run_in_order(
+        self, frame: Frame, is_cancelled: Callable[[], bool], record: RunRecord
+    ) -> None:
         """Run everything on this thread, in program order."""
         if not self.body.has_control_flow and RUNTIME.timeline is None:
-            for step in body.steps:
+            for step in self.body.steps:
                 if is_cancelled():
                     return
                 step.bind(frame)()
@@ -170,7 +175,7 @@ class Program:
         lanes: dict[Body, list[Lane | None]] = {
             each: [None] * len(homes) for each, homes in self._homes.items()
         }
-        Driver(own, lanes, is_cancelled).run(self.body, frame)
+        Driver(own, lanes, is_cancelled, record).run(self.body, frame)
 
     def _checked(self, inputs: Mapping[str, Any], copied: bool) -> dict[str, Any]:
         """Return the inputs of a run, arrays that it only reads as copies if `copied`.

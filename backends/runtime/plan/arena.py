@@ -5,10 +5,10 @@
 
 Two arrays share memory only if every use of one has ended, by the waits that the plan has anyway,
 when the other one is used first: no node waits for another one because of that. Branches of which
-one runs, and the parts of a loop before and after its test, share it, too. Places are found as by
-the allocators of neural networks: the largest arrays first, each at the lowest offset that is free
-while it is needed; in two other orders, too, of which the best one is taken (Pisarchyk and Lee,
-"Efficient memory management for deep neural net inference", 2020).
+one runs, and the parts of a loop before and after its predicate, share it, too. Places are found as
+by the allocators of neural networks: the largest arrays first, each at the lowest offset that is
+free while it is needed; in two other orders, too, of which the best one is taken (Pisarchyk and
+Lee, "Efficient memory management for deep neural net inference", 2020).
 """
 
 from __future__ import annotations

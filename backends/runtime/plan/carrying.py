@@ -41,7 +41,7 @@ class Carrying:
         self._kept = {s for s in self._outputs if _is_kept(loop, s)}
         """The outputs whose last value an iteration needs in their own array."""
         self._early = {s for s in self._outputs if _writes(loop.before, s)}
-        """The outputs that the part before the test computes."""
+        """The outputs that the part before the predicate computes."""
         self._own = {s: frame.array(s) for s in self._outputs}
         self._first = {target: frame.array(target) for target in targets}
         self._free: dict[Buffer, list[Array]] = {s: [] for s in self._outputs}

@@ -14,7 +14,7 @@ from .steps import Counter, Step
 
 
 class WhileLoop:
-    """The recording of a loop: what is called in its `with` is the part after the test."""
+    """The recording of a loop: what is called in its `with` is the part after the predicate."""
 
     def __init__(
         self, recorder: Recorder, predicate: PredicateSpec, carry: Mapping[Any, Any],
@@ -29,7 +29,7 @@ class WhileLoop:
 
     @contextmanager
     def before(self) -> Iterator[None]:
-        """Record the part before the test, which runs once more than the other."""
+        """Record the part before the predicate, which runs once more than the other."""
         if self._body is None or not self._recorder.is_innermost(self._body):
             raise misuse(
                 f"`before` of `{self._name}` is used outside of the loop's own `with`",

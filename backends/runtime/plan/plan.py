@@ -123,9 +123,8 @@ class Plan:
 
         `predicate(count, *values)` gets the number of iterations so far, if it takes one argument
         more than there are `reads`, and fresh values of these; instead of a function it may be a
-        tensor with one element. `carry={x: y}` gives
-        `x` in each iteration the value that `y` had at the end of the last one. More than `at_most`
-        iterations are an error of the run (CD0865).
+        tensor with one element. `carry={x: y}` gives `x` in each iteration the value that `y` had
+        at the end of the last one. More than `at_most` iterations are an error of the run (CD0865).
         """
         recorder = self._require_recording("plan.while_")
         spec = PredicateSpec.of(predicate, reads, in_loop=True)

@@ -1,7 +1,7 @@
 """The recording of a plan: calls of a thread become nodes, in program order, instead of running.
 
-What needs a value does not work meanwhile (CD0862); tests of loops and branches are functions that
-the plan calls when it runs.
+What needs a value does not work meanwhile (CD0862); predicates of loops and branches are functions
+that the plan calls when it runs.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ from .steps import (
 from .work import routine_step
 
 _PACKAGE = __name__.partition(".")[0]
+
+
+MAX_NESTED = 64
+"""How deep loops and branches may be nested: each takes frames of the interpreter's stack."""
 
 
 @dataclass
@@ -319,6 +323,9 @@ class Recorder:
     @contextmanager
     def body(self, refusal: str = "") -> Iterator[_Open]:
         """Record what is called in the `with` into a body of its own."""
+        if len(self._open) > MAX_NESTED:
+            what = f"loops and branches are nested deeper than {MAX_NESTED}"
+            raise not_taken(what, "write the inner ones as loops of a function")
         for stream, merge in self._open[-1].merges.items():
             self._settle(merge, stream)  # the body may write its source
         opened = _Open(refusal=refusal)

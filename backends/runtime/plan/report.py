@@ -62,7 +62,7 @@ def _lines(body: Body, name: str) -> Iterator[str]:
     for node in body.nodes:
         if isinstance(node, Step):
             continue
-        labels = ("before the test", "after the test") if isinstance(node, Loop) else ()
+        labels = ("before the predicate", "after the predicate") if isinstance(node, Loop) else ()
         for number, inner in enumerate(node.bodies):
             label = labels[number] if labels else f"branch {number}"
             if inner.nodes:
@@ -157,7 +157,7 @@ def _placed(body: Body, name: str) -> Iterator[tuple[Body, str, int, int]]:
     for node in body.nodes:
         if isinstance(node, Step):
             continue
-        labels = ("before the test", "after the test") if isinstance(node, Loop) else ()
+        labels = ("before the predicate", "after the predicate") if isinstance(node, Loop) else ()
         for number, inner in enumerate(node.bodies):
             if inner.nodes:
                 label = labels[number] if labels else f"branch {number}"

@@ -1,8 +1,8 @@
 """The nodes of plans: steps, loops and branches, in scheduled bodies.
 
     Step    one routine, copy or merge: what it reads and writes, and how it is bound and run
-    Loop    a part before its test and one after it, as often as the test holds
-    Branch  one of several bodies, chosen by a test; none for a negative number
+    Loop    a part before its predicate and one after it, as often as that holds
+    Branch  one of several bodies, chosen by a predicate; none for a negative number
     Body    nodes in program order with their dependences and streams
 
 Nodes name physical arrays. In a loop whose arrays change places a name may stand for another one:
@@ -38,7 +38,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counter:
-    """The number of the iteration of a loop, from 0; an argument of routines, an input of tests."""
+    """The number of the iteration of a loop, from 0: an argument of routines and of predicates."""
 
     loop: str
 
@@ -168,7 +168,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A body that is repeated. For n iterations the part before the test runs n + 1 times."""
+    """A body that is repeated. For n iterations the part before the predicate runs n + 1 times."""
 
     name: str
     predicate: Predicate

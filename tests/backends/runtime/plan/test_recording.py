@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, nullcontext
+
 import pytest
 
 import plusequals as pe
@@ -115,3 +117,16 @@ def test_a_recorder_takes_the_calls_of_its_thread_alone() -> None:
         RUNTIME.plan(None)
     assert RUNTIME.planned() is None
     assert recorder.recorded().nodes == ()
+
+
+@pytest.mark.parametrize(("depth", "is_taken"), [(64, True), (65, False), (1000, False)])
+def test_loops_are_nested_as_deep_as_the_stack_allows(depth: int, is_taken: bool) -> None:
+    scene = Scene()
+    up = scene.link(count_up, scene.a)
+    with nullcontext() if is_taken else pytest.raises(pe.CdError, match="CD0866.*deeper than 64"):
+        with pe.plan() as plan, ExitStack() as loops:
+            for _ in range(depth):
+                loops.enter_context(plan.while_(lambda count: count < 1))
+            up()
+        plan()
+        assert scene.first(scene.a) == [1.0] and str(plan) and plan.to_dot()

@@ -34,7 +34,7 @@ def test_a_table_says_why_each_node_waits() -> None:
         "2  while     1     cc:0/1  yes      0 count_up  0: RAW a                LINE",
         "3  add       0     cc:0/0           2 while     1: RAW b; 2: RAW c      LINE",
         "",
-        "    while, after the test: 1 nodes, 1 streams, 0 events, 0 waits",
+        "    while, after the predicate: 1 nodes, 1 streams, 0 events, 0 waits",
         "       node    rank  stream  signals  waits for  why it is after others  line",
         "    0  double  0     cc:0/0                                              LINE",
     ]

@@ -345,7 +345,7 @@ class Context:
 
 
 def _seen(given: Any) -> Field:
-    """Return the field of what was given; raises CdTypeError CD0870 where only a plan sees it."""
+    """Return the field of what was given; raises CdTypeError CD0876 where only a plan sees it."""
     field = field_of(given)
     if field.owner is not None:
         raise unseen(field.label, field.owner)

@@ -259,11 +259,11 @@ class Field(NoInPlaceOperators):
 
 
 def unseen(what: str, plan: object) -> CdTypeError:
-    """Return the error CD0870: what only a plan sees is used outside of it."""
+    """Return the error CD0876: what only a plan sees is used outside of it."""
     name = getattr(plan, "name", "plan")
     return CdTypeError(
         Diagnostic(
-            "CD0870", f"`{what}` is used outside of `{name}`, the plan that alone sees it",
+            "CD0876", f"`{what}` is used outside of `{name}`, the plan that alone sees it",
             helps=("make it with `pe.tensor`, or write what is wanted into a tensor of that kind",),
         )
     )  # fmt: skip

@@ -102,7 +102,7 @@ class Plan:
 
         It holds nothing between runs, and shares memory with others that are not needed at the same
         time. A run that would read it before it has written all of it is refused when the `with`
-        ends; so is any use outside of the plan: CdTypeError and CdValueError CD0870.
+        ends; so is any use outside of the plan: CdTypeError and CdValueError CD0876.
         """
         if self._program is not None:
             raise misuse(f"`{self.name}` has been recorded already", "make the tensor before that")

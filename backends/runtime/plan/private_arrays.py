@@ -30,12 +30,12 @@ class PrivateMemory:
 
 
 def require_written(name: str, body: Body, private: Mapping[Buffer, Maker]) -> None:
-    """Raise CdValueError CD0870 where a plan may read an array of its own that it has not written
+    """Raise CdValueError CD0876 where a plan may read an array of its own that it has not written
     before: between runs it holds nothing."""
     for resource, node in uninitialized(body, private):
         raise CdValueError(
             Diagnostic(
-                "CD0870", f"`{node.name}` may read `{resource.label}`, which `{name}` has not "
+                "CD0876", f"`{node.name}` may read `{resource.label}`, which `{name}` has not "
                 "written in whole before",
                 notes=(f"it was recorded at {node.line}",
                        "what only a plan sees holds nothing between its runs"),
@@ -49,7 +49,7 @@ def settled(
 ) -> PrivateMemory:
     """Move arrays into memory that they share, by their lifetimes; return that memory.
 
-    Routines take over the moved arrays. Raises CdValueError CD0870 for what is read too early,
+    Routines take over the moved arrays. Raises CdValueError CD0876 for what is read too early,
     CdMemoryError CD0705.
     """
     require_written(name, body, private)

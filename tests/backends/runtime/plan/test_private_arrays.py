@@ -120,7 +120,7 @@ def test_nobody_else_uses_them(use: Callable[[Any, Any, Any], Any], recorded: bo
     if recorded:
         with plan:
             routine()
-    with pytest.raises(pe.CdError, match="CD0870.*outside of `step`"):
+    with pytest.raises(pe.CdError, match="CD0876.*outside of `step`"):
         use(h, scene, routine)
 
 
@@ -128,7 +128,7 @@ def test_a_copy_of_them_is_refused_in_the_plan_itself() -> None:
     scene, plan = Scene(), pe.plan(name="step")
     h = plan.tensor("h", SIZE, dtype="float64")
     routine = scene.link(double, h, scene.a)
-    with pytest.raises(pe.CdError, match="CD0870"), plan:
+    with pytest.raises(pe.CdError, match="CD0876"), plan:
         routine()
         routine.context.to_host(h)
 
@@ -137,14 +137,14 @@ def test_what_is_read_before_it_is_written_is_refused_and_the_plan_can_be_record
     scene, plan = Scene(), pe.plan(name="step")
     h = plan.tensor("h", SIZE, dtype="float64")
     second, first = scene.link(add, scene.b, scene.a, h), scene.link(double, h, scene.a)
-    with pytest.raises(pe.CdError, match="CD0870.*`add` may read `h`.*\n.*test_private_arrays"):
+    with pytest.raises(pe.CdError, match="CD0876.*`add` may read `h`.*\n.*test_private_arrays"):
         with plan:
             second()
             first()
     with plan:
         first()
         second()
-    with pytest.raises(pe.CdError, match="CD0870.*`add` may read `h`, which `part of step`"):
+    with pytest.raises(pe.CdError, match="CD0876.*`add` may read `h`, which `part of step`"):
         plan.partial(sources=["add"])
     scene.a[...] = 1.0
     plan.partial(destinations=["add"])()

@@ -3,8 +3,9 @@
     Backend := name, unavailable() -> error or None, compile(procedure) -> Code
     Code    := text, line_map, origin, run(arrays) -> results
 
-All other protocols are optional, here and in `direct_calls`: they make calls faster, or add devices
-and views, and a backend that implements them gets that. No caller asks for its class or its name.
+All other protocols are optional, here, in `direct_calls` and `captures`: they make calls faster, or
+add devices and views, and a backend that implements them gets that. No caller asks for its class or
+its name.
 """
 
 from __future__ import annotations

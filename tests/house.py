@@ -81,4 +81,5 @@ WITHOUT_TESTS = {
     "dsl/elaborate/typed.py": "a grammar without behaviour; tests of elaborate build all of it",
     "backends/interface.py": "protocols without behaviour",
     "backends/direct_calls.py": "protocols without behaviour",
+    "backends/captures.py": "protocols without behaviour",
 }

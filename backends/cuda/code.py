@@ -13,13 +13,14 @@ from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.decision import Decision
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
+from ..captures import GraphPlace
 from ..device_arrays.device_array import DeviceArray
 from ..gpu.device import OpenedDevice
 from ..gpu.driver_protocol import DriverError, Handle
 from ..interface import KernelRow, Origin
 from .executor import Run
 from .host_program import HostProgram
-from .launch_sequence import record_sequence
+from .launch_sequence import capture_sequence, record_sequence
 from .nvrtc import ResourceUsage
 
 
@@ -128,6 +129,15 @@ class CudaCode:
     def prepare_launch(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
         """Return a function that queues the run on these arrays, None where it has to wait."""
         return None if self.lane is None else record_sequence(self, arrays, self.lane)
+
+    def prepare_capture(
+        self, arrays: Sequence[Any], place: GraphPlace, numbers: Sequence[int]
+    ) -> Callable[[], None]:
+        """Return a function that queues a run on device arrays, as a step of a graph.
+
+        Raises NotCapturable where the host has to wait, CdMemoryError CD0880, CdBackendError.
+        """
+        return capture_sequence(self, arrays, place, numbers)
 
     def finish(self) -> None:
         """Wait for all work queued on its stream; raises CdBackendError CD0884."""

@@ -6,6 +6,7 @@ With one device its context stays current; with several, the caller's context is
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..gpu.driver_protocol import (
     Context,
     DriverError,
     Handle,
+    NotSupported,
     OutOfMemory,
     Properties,
     Shape,
@@ -89,6 +91,7 @@ class BindingsContext:
         """Whether the device has a stream-ordered allocator."""
         self.has_others = has_others
         """Whether the thread may use another device, whose context has to stay current."""
+        self.capturing = threading.RLock()
 
     def _ask(self, verb: str, *given: Any) -> Any:
         if not self.has_others:
@@ -178,7 +181,8 @@ class BindingsContext:
 
     def finish(self) -> None:
         """Synchronize the device, with the work of all packages."""
-        self._ask("cuCtxSynchronize")
+        with self.capturing:
+            self._ask("cuCtxSynchronize")
 
     def event(self) -> Handle:
         """Return a new event."""
@@ -255,6 +259,36 @@ class BindingsContext:
                 _require_success(api, status, "cuLaunchKernel")
 
         return start_in_context if self.has_others else start
+
+    def begin_capture(self, stream: Handle) -> None:
+        """Begin to record what is queued on a stream; see `Context`.
+
+        Relaxed: what other packages free in this thread meanwhile, by the garbage collector, may
+        not break it.
+        """
+        modes = getattr(self.api, "CUstreamCaptureMode", None)
+        if modes is None:
+            raise NotSupported("this version of cuda.bindings has no capture of streams")
+        self._ask("cuStreamBeginCapture", stream, modes.CU_STREAM_CAPTURE_MODE_RELAXED)
+
+    def end_capture(self, stream: Handle) -> Handle:
+        """End the capture that began on a stream; return an executable graph of the work."""
+        graph = self._ask("cuStreamEndCapture", stream)
+        with_flags = "cuGraphInstantiateWithFlags"  # the name before CUDA 12
+        try:
+            return self._ask(
+                with_flags if hasattr(self.api, with_flags) else "cuGraphInstantiate", graph, 0
+            )
+        finally:
+            self._ask("cuGraphDestroy", graph)
+
+    def launch_graph(self, graph: Handle, stream: Handle) -> None:
+        """Queue a graph."""
+        self._ask("cuGraphLaunch", graph, stream)
+
+    def destroy_graph(self, graph: Handle) -> None:
+        """Destroy a graph that does not run."""
+        self._ask("cuGraphExecDestroy", graph)
 
 
 def _call_driver(api: Any, verb: str, *given: Any) -> Any:

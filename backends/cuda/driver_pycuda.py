@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from ..gpu.driver_protocol import (
     Context,
     DriverError,
     Handle,
+    NotSupported,
     OutOfMemory,
     Properties,
     Shape,
@@ -131,6 +133,7 @@ class PyCudaContext:
         self.library = library
         self._memory: dict[int, Any] = {}
         """Allocations by address: PyCUDA frees unreferenced ones."""
+        self.capturing = threading.RLock()
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
@@ -235,7 +238,7 @@ class PyCudaContext:
 
     def finish(self) -> None:
         """Synchronize the device, with the work of all packages."""
-        with self._current() as api:
+        with self.capturing, self._current() as api:
             api.Context.synchronize()
 
     def event(self) -> Handle:
@@ -317,3 +320,44 @@ class PyCudaContext:
                     raise
 
         return start
+
+    # PyCUDA knows no graphs: they are of the driver library itself.
+
+    def begin_capture(self, stream: Handle) -> None:
+        """Begin to record what is queued on a stream; see `Context`.
+
+        Relaxed: what other packages free in this thread meanwhile, by the garbage collector, may
+        not break it.
+        """
+        relaxed = 2
+        if not hasattr(self.library(), "cuGraphInstantiateWithFlags"):
+            raise NotSupported("the driver has no graphs: it is older than CUDA 11.4")
+        self._ask_library("cuStreamBeginCapture_v2", _pointer(stream), relaxed)
+
+    def end_capture(self, stream: Handle) -> Handle:
+        """End the capture that began on a stream; return an executable graph of the work."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self._ask_library("cuStreamEndCapture", _pointer(stream), ctypes.byref(graph))
+        try:
+            verb, flags = "cuGraphInstantiateWithFlags", ctypes.c_uint64(0)
+            self._ask_library(verb, ctypes.byref(executable), graph, flags)
+        finally:
+            self._ask_library("cuGraphDestroy", graph)
+        return executable
+
+    def launch_graph(self, graph: Handle, stream: Handle) -> None:
+        """Queue a graph."""
+        self._ask_library("cuGraphLaunch", graph, _pointer(stream))
+
+    def destroy_graph(self, graph: Handle) -> None:
+        """Destroy a graph that does not run."""
+        self._ask_library("cuGraphExecDestroy", graph)
+
+    def _ask_library(self, verb: str, *given: Any) -> None:
+        with self._current():
+            call_driver(self.library(), verb, *given)
+
+
+def _pointer(stream: Handle) -> ctypes.c_void_p:
+    """Return a stream as the driver library takes it."""
+    return ctypes.c_void_p(int(stream.handle))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..captures import GraphPlace, NotCapturable
 from ..interface import Array
 from .device_array import DeviceArray
 
@@ -26,6 +27,20 @@ def copy(target: AnyArray, source: AnyArray, what: str = "a copy") -> None:
         _transfer(target, lambda copies, array: copies.upload(array.address, source), what)
     elif target.nbytes:
         target.take_from(source, what)
+
+
+def prepare_copy(target: AnyArray, source: AnyArray, place: GraphPlace) -> Callable[[], None]:
+    """Return a function that queues a copy within the device of a graph, as a step of it.
+
+    Raises NotCapturable where an array is elsewhere.
+    """
+    if isinstance(target, np.ndarray) or isinstance(source, np.ndarray):
+        raise NotCapturable("copies an array of the host")
+    for array in (target, source):
+        if array.home[0] is not place.device:
+            raise NotCapturable(f"copies an array of {array.device}, not of {place.device.name}")
+    addresses, size = (target.address, source.address), target.nbytes
+    return lambda: place.device.copy(*addresses, size, place.stream)
 
 
 def _transfer(array: Any, queue_copy: Callable[[Any, Any], None], what: str) -> None:

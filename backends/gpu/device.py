@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ..interface import Array
 from .driver_protocol import Context, DriverError, Handle, Properties
+from .graphs import Graphs
 from .memory_pool import MemoryPool
 from .staging import StagingPool, Transfers
 
@@ -37,6 +38,7 @@ class OpenedDevice:
         """Whether this process is a fork of the one that opened it."""
         self.pool = MemoryPool(context, self.name, self.after)
         self.staging = StagingPool(context)
+        self.graphs = Graphs(context)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ all arguments of kernels are 64-bit integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,10 @@ class DriverError(Exception):
 
 class OutOfMemory(DriverError):
     """The device has not enough memory."""
+
+
+class NotSupported(DriverError):
+    """The driver, or the package that calls it, lacks an operation."""
 
 
 class DriverMissing(Exception):
@@ -61,6 +66,10 @@ class Properties:
 
 class Context(Protocol):
     """A device in use. All operations are thread-safe and raise DriverError."""
+
+    @property
+    def capturing(self) -> AbstractContextManager[object]:
+        """A lock to be held during a capture, when the device must not be synchronized."""
 
     def allocate(self, size: int, stream: Handle) -> int:
         """Return the address of new memory, allocated in stream order; raises OutOfMemory."""
@@ -142,6 +151,25 @@ class Context(Protocol):
         stream: Handle, given: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
         """Return a function that queues a kernel as `launch` does, with arguments packed once."""
+
+    def begin_capture(self, stream: Handle) -> None:
+        """Begin to record what is queued on a stream, and on those that wait for an event of it.
+
+        Nothing of it runs. No event of these streams may be queried or waited for by the host
+        meanwhile. Raises NotSupported.
+        """
+
+    def end_capture(self, stream: Handle) -> Handle:
+        """End the capture that began on a stream; return an executable graph of the work.
+
+        The stream must have waited for all others. After an error no stream is captured, either.
+        """
+
+    def launch_graph(self, graph: Handle, stream: Handle) -> None:
+        """Queue a graph; its work is ordered by the dependences that were captured alone."""
+
+    def destroy_graph(self, graph: Handle) -> None:
+        """Destroy a graph that does not run."""
 
 
 class Driver(Protocol):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...base.finalizers import call_when_unreachable
+from ..captures import GraphStep, NotCapturable
 from ..device_arrays.device_array import DeviceArray
-from .driver_protocol import Handle
+from .driver_protocol import Handle, NotSupported
 
 
 class DeviceMemory:
@@ -43,6 +45,26 @@ class DeviceMemory:
             size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
             address = self.opened.pool.take(size, what, self.opened.name, lane)
             return DeviceArray(self.opened, address, shape, dtype, lane)
+
+    def graph(self, name: str, steps: Sequence[GraphStep], lane: Handle) -> Callable[[], object]:
+        """Return a function that launches steps as a graph on a stream, and waits for its end.
+
+        See `HasGraphs`; the function raises CdBackendError CD0884, in a forked child CD0882.
+        """
+        opened = self.opened
+        with opened.working(name, stream=lane):
+            try:
+                graph, memory = opened.graphs.capture(steps, opened, lane)
+            except NotSupported as why:
+                raise NotCapturable(str(why)) from None
+        dropped = call_when_unreachable(opened.graphs.dropped.append, graph)
+
+        def launch(held: object = (memory, dropped)) -> None:
+            with opened.working(name, stream=lane):
+                opened.context.launch_graph(graph, lane)
+                opened.wait(lane)
+
+        return launch
 
     @property
     def properties(self) -> dict[str, object]:

@@ -39,6 +39,71 @@ static int find(uint64_t at, uint64_t size)
     pthread_mutex_unlock(&lock);
     return found;
 }
+// A capture: streams and events that belong to it have a 1 in them, and what is queued becomes nodes,
+// which a graph does in the order in which they came.
+struct Function { void *kernel; const char *(*launch)(void *, const int64_t *, const int64_t *,
+    uint64_t); int count, faults, threads, given; char name[200]; };
+struct Node { struct Function *kernel; int64_t shape[7], given[97]; void *to, *from; size_t size;
+    int value; };
+struct Graph { int count; struct Node nodes[64]; };
+static struct Graph *capture;
+static uint64_t *joined[64];
+static int streams;
+static int captured(const void *s) { return (uintptr_t)s > 4096 && *(const uint64_t *)s == 1; }
+static struct Node *node(void)
+{
+    if (capture->count == 64) return trouble("capture", "too many nodes"), &capture->nodes[0];
+    return memset(&capture->nodes[capture->count++], 0, sizeof(struct Node));
+}
+static CUresult start(struct Function *f, const int64_t *shape, const int64_t *given)
+{
+    pthread_mutex_lock(&lock);
+    const char *said = f->launch(f->kernel, shape, given, 7);
+    pthread_mutex_unlock(&lock);
+    return said ? trouble(f->name, said), 719 : 0;
+}
+CUresult cuStreamBeginCapture_v2(void *s, int mode)
+{
+    NEED_CONTEXT("capture");
+    if (capture || mode != 2) return trouble("capture", "begin"), 1;
+    capture = calloc(1, sizeof *capture), joined[0] = s, streams = 1;
+    *(uint64_t *)s = 1;
+    return 0;
+}
+CUresult cuStreamEndCapture(void *s, void **graph)
+{
+    NEED_CONTEXT("capture");
+    if (!capture || joined[0] != s) return trouble("capture", "end"), 1;
+    while (streams) *joined[--streams] = 0;
+    *graph = capture, capture = 0;
+    return 0;
+}
+CUresult cuGraphInstantiateWithFlags(void **made, struct Graph *graph, unsigned long long flags)
+{
+    NEED_CONTEXT("instantiate");
+    if (flags) return trouble("instantiate", "flags"), 1;
+    *made = memcpy(malloc(sizeof *graph), graph, sizeof *graph);
+    return 0;
+}
+CUresult cuGraphInstantiate(void **made, struct Graph *graph, unsigned long long flags)
+{
+    return cuGraphInstantiateWithFlags(made, graph, flags);
+}
+CUresult cuGraphDestroy(struct Graph *graph) { free(graph); return 0; }
+CUresult cuGraphExecDestroy(struct Graph *graph) { graph->count = -1; return 0; }
+CUresult cuGraphLaunch(struct Graph *graph, void *s)
+{
+    NEED_CONTEXT("graph");
+    if (captured(s) || graph->count < 0) return trouble("graph", "launch"), 1;
+    for (int k = 0; k < graph->count; k++) {
+        struct Node *n = &graph->nodes[k];
+        CUresult status = n->kernel ? start(n->kernel, n->shape, n->given) : 0;
+        if (status) return status;
+        if (n->from) memmove(n->to, n->from, n->size);
+        else if (n->to) memset(n->to, n->value, n->size);
+    }
+    return 0;
+}
 CUresult cuInit(unsigned flags) { return flags ? 1 : 0; }
 CUresult cuDriverGetVersion(int *v) { *v = 13000; return 0; }
 CUresult cuDeviceGetCount(int *n) { *n = 2; return 0; }
@@ -142,14 +207,21 @@ static CUresult moved(const char *name, void *to, const void *from, size_t n, in
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, void *s)
 {
+    if (captured(s)) return trouble("HtoD", "captured"), 900;
     return moved("HtoD", (void *)to, from, n, 1, 0);
 }
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, void *s)
 {
+    if (captured(s)) return trouble("DtoH", "captured"), 900;
     return moved("DtoH", to, (void *)from, n, 0, 1);
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, void *s)
 {
+    if (captured(s)) {
+        struct Node *made = node();
+        made->to = (void *)to, made->from = (void *)from, made->size = n;
+        return 0;
+    }
     return moved("DtoD", (void *)to, (void *)from, n, 1, 1);
 }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t n)
@@ -169,26 +241,55 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, void *s)
     NEED_CONTEXT("memset");
     if (!n) return trouble("memset", "0 bytes"), 0;
     if (find(to, n) < 0) return trouble("memset", "out of bounds"), 1;
+    if (captured(s)) {
+        struct Node *made = node();
+        made->to = (void *)to, made->value = v, made->size = n;
+        return 0;
+    }
     memset((void *)to, v, n);
     return 0;
 }
-CUresult cuStreamCreate(void **s, unsigned f) { NEED_CONTEXT("stream"); *s = malloc(8); return 0; }
+CUresult cuStreamCreate(void **s, unsigned f)
+{
+    NEED_CONTEXT("stream");
+    *s = calloc(1, 8);
+    return 0;
+}
 CUresult cuStreamDestroy_v2(void *s) { free(s); return 0; }
 CUresult cuStreamWaitEvent(void *s, void *e, unsigned f)
 {
     NEED_CONTEXT("wait");
-    return e ? 0 : 400;
+    if (!e) return 400;
+    if (capture && captured(e) && !captured(s)) joined[streams++] = s, *(uint64_t *)s = 1;
+    return captured(s) && !captured(e) ? trouble("wait", "for what is not captured"), 905 : 0;
 }
 CUresult cuStreamSynchronize(void *s) { fflush(stdout); return 0; }
-CUresult cuEventCreate(void **e, unsigned f) { NEED_CONTEXT("event"); *e = malloc(8); return 0; }
+CUresult cuEventCreate(void **e, unsigned f)
+{
+    NEED_CONTEXT("event");
+    *e = calloc(1, 8);
+    return 0;
+}
 CUresult cuEventDestroy_v2(void *e) { free(e); return 0; }
-CUresult cuEventRecord(void *e, void *s) { NEED_CONTEXT("record"); return 0; }
-CUresult cuEventQuery(void *e) { NEED_CONTEXT("query"); return 0; }
-CUresult cuEventSynchronize(void *e) { NEED_CONTEXT("synchronize"); fflush(stdout); return 0; }
+CUresult cuEventRecord(void *e, void *s)
+{
+    NEED_CONTEXT("record");
+    *(uint64_t *)e = captured(s);
+    return 0;
+}
+CUresult cuEventQuery(void *e)
+{
+    NEED_CONTEXT("query");
+    return captured(e) ? trouble("query", "captured"), 907 : 0;
+}
+CUresult cuEventSynchronize(void *e)
+{
+    NEED_CONTEXT("synchronize");
+    fflush(stdout);
+    return captured(e) ? trouble("synchronize", "captured"), 907 : 0;
+}
 CUresult cuEventElapsedTime(float *t, void *a, void *b) { *t = 1.0f; return 0; }
 CUresult cuEventElapsedTime_v2(float *t, void *a, void *b) { *t = 1.0f; return 0; }
-typedef const char *(*Launch)(void *, const int64_t *, const int64_t *, uint64_t);
-struct Function { void *kernel; Launch launch; int count, faults, threads, given; char name[200]; };
 CUresult cuModuleLoadData(void **module, const void *image)
 {
     NEED_CONTEXT("load");
@@ -215,7 +316,7 @@ CUresult cuModuleGetFunction(void **f, void *module, const char *name)
     struct Function *made = calloc(1, sizeof *made);
     char other[256];
     made->kernel = dlsym(module, name);
-    made->launch = (Launch)dlsym(module, "pe_launch");
+    *(void **)&made->launch = dlsym(module, "pe_launch");
     snprintf(made->name, sizeof made->name, "%s", name);
     if (!made->kernel) return 500;
     snprintf(other, sizeof other, "%s_shape", name);
@@ -246,15 +347,19 @@ CUresult cuLaunchKernel(struct Function *f, unsigned gx, unsigned gy, unsigned g
     if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]
         || *(size_t *)extra[3] != 8 * (size_t)f->count)) return trouble(f->name, "extra"), 1;
     if ((int)shared > f->given) return trouble(f->name, "more for a block than it asked for"), 1;
+    static int64_t nothing[64];
     int64_t given[97] = {0}, none[64] = {0};
     for (int k = 0; k < f->count; k++) given[k] = packed ? packed[k] : *(int64_t *)params[k];
     given[96] = f->faults < 0 ? (int64_t)none : given[f->faults];
     int64_t shape[7] = {gx, gy, gz, bx, by, bz, shared};
-    pthread_mutex_lock(&lock);
-    const char *said = f->launch(f->kernel, shape, given, 7);
-    pthread_mutex_unlock(&lock);
-    if (said) return trouble(f->name, said), 719;
-    return 0;
+    if (captured(s)) {
+        struct Node *made = node();
+        made->kernel = f;
+        memcpy(made->shape, shape, sizeof shape), memcpy(made->given, given, sizeof given);
+        if (f->faults < 0) made->given[96] = (int64_t)nothing;
+        return 0;
+    }
+    return start(f, shape, given);
 }
 CUresult cuGetErrorString(CUresult e, const char **t) { *t = "words of the driver"; return 0; }
 CUresult cuGetErrorName(CUresult e, const char **t) { *t = "ERROR"; return 0; }

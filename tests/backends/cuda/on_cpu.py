@@ -29,7 +29,12 @@ from plusequals.backends.cuda.host_program import MAX_ANSWERS
 from plusequals.backends.cuda.kernels import FAULT_RECORD_SIZE
 from plusequals.backends.cuda.nvrtc import CompiledModule, CompileError
 from plusequals.backends.gpu.device import OpenedDevice
-from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory, Properties
+from plusequals.backends.gpu.driver_protocol import (
+    DriverError,
+    NotSupported,
+    OutOfMemory,
+    Properties,
+)
 from tests.counted import COUNTED, key_of
 from tests.offered import offered
 
@@ -146,6 +151,7 @@ class CpuContext:
         self.arrays: dict[int, Array] = {}
         self.used = 0
         self._numbers = count(1)
+        self.capturing = threading.RLock()
 
     def note(self, *what: Any) -> None:
         self.driver.log.append((self.device, *what))
@@ -285,6 +291,18 @@ class CpuContext:
     ) -> Callable[[], None]:  # fmt: skip
         values = tuple(arguments)
         return lambda: self.launch(function, grid, block, values, stream, given)
+
+    def begin_capture(self, stream: Any) -> None:
+        raise NotSupported("a played driver of this kind has no capture of streams")
+
+    def end_capture(self, stream: Any) -> Any:
+        raise NotImplementedError
+
+    def launch_graph(self, graph: Any, stream: Any) -> None:
+        raise NotImplementedError
+
+    def destroy_graph(self, graph: Any) -> None:
+        raise NotImplementedError
 
     def inspect(self, name: str) -> None:
         """Raise DriverError where something was written past an array."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.cuda.driver_bindings import BindingsContext
-from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory
+from plusequals.backends.gpu.driver_protocol import DriverError, NotSupported, OutOfMemory
 
 Result = SimpleNamespace(CUDA_SUCCESS=0, CUDA_ERROR_OUT_OF_MEMORY=2, CUDA_ERROR_NOT_READY=600)
 
@@ -173,3 +173,36 @@ def test_all_that_is_queued_is_waited_for() -> None:
     api = Api(cuCtxSynchronize=(0,))
     BindingsContext(api, None).finish()
     assert api.calls[-1] == ("cuCtxSynchronize",)
+
+
+@pytest.mark.parametrize("verb", ["cuGraphInstantiate", "cuGraphInstantiateWithFlags"])
+def test_a_capture_becomes_an_executable_graph(verb: str) -> None:
+    class Older(Api):
+        CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED="relaxed")
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "cuGraphInstantiateWithFlags" != verb:
+                raise AttributeError(name)
+            return super().__getattr__(name)
+
+    api = Older(cuStreamEndCapture=(0, "graph"))
+    context = BindingsContext(api, None)
+    context.begin_capture("stream")
+    assert context.end_capture("stream") == 7
+    context.launch_graph(7, "other")
+    context.destroy_graph(7)
+    assert [call for call in api.calls if call[0] != "cuCtxSetCurrent"] == [
+        ("cuStreamBeginCapture", "stream", "relaxed"), ("cuStreamEndCapture", "stream"),
+        (verb, "graph", 0), ("cuGraphDestroy", "graph"), ("cuGraphLaunch", 7, "other"),
+        ("cuGraphExecDestroy", 7),
+    ]  # fmt: skip
+    api.answers[verb] = (700,)
+    with pytest.raises(DriverError):
+        context.end_capture("stream")
+    assert api.calls[-1] == ("cuGraphDestroy", "graph"), "it goes also where that fails"
+
+
+def test_a_version_without_captures_says_so() -> None:
+    api = SimpleNamespace(cuCtxSetCurrent=lambda context: (0,), CUresult=Result)
+    with pytest.raises(NotSupported, match="this version of cuda.bindings has no capture"):
+        BindingsContext(api, None).begin_capture("stream")

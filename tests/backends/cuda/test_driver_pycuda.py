@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.cuda.driver_pycuda import PyCuda, PyCudaContext
-from plusequals.backends.gpu.driver_protocol import DriverError, OutOfMemory
+from plusequals.backends.gpu.driver_protocol import DriverError, NotSupported, OutOfMemory
 
 
 class Error(Exception):
@@ -284,3 +284,29 @@ def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
     context.launch(kernel, (1, 1, 1), (32, 1, 1), [8], "stream", 60_000)
     context.prepared(kernel, (1, 1, 1), (32, 1, 1), [9], "stream", 60_000)()
     assert given == [(8, 60_000), (9, 60_000)]
+
+
+def test_graphs_are_those_of_the_library_itself() -> None:
+    raw, api = Raw(), Api()
+    context = PyCudaContext(api, api, lambda: raw)
+    context.begin_capture(Ours)
+    graph = context.end_capture(Ours)
+    context.launch_graph(graph, Ours)
+    context.destroy_graph(graph)
+    assert [(call[0], *call[1:2]) for call in raw.calls] == [
+        ("cuStreamBeginCapture_v2", 64), ("cuStreamEndCapture", 64),
+        ("cuGraphInstantiateWithFlags", None), ("cuGraphDestroy", None), ("cuGraphLaunch", None),
+        ("cuGraphExecDestroy", None),
+    ]  # fmt: skip
+    assert raw.calls[4][2] == 64
+    assert api.depth == 0
+    raw.answers["cuGraphInstantiateWithFlags"] = 700
+    with pytest.raises(DriverError, match="cuGraphInstantiateWithFlags failed with status 700"):
+        context.end_capture(Ours)
+    assert raw.calls[-1][0] == "cuGraphDestroy"
+
+
+def test_a_driver_without_graphs_says_so() -> None:
+    context = PyCudaContext(Api(), Api(), lambda: SimpleNamespace())
+    with pytest.raises(NotSupported, match="the driver has no graphs: it is older than CUDA 11.4"):
+        context.begin_capture(Ours)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...base import settings
 from ...base.diagnostic import CdError, CdNameError, CdValueError, Diagnostic, Label, nearest
+from ..captures import CanCapture, GraphPlace, NotCapturable
 from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..interface import Array, HasLanes, LaunchesAsync
 from . import hazards
@@ -379,6 +380,15 @@ class Routine:
         empty_results = (None for _ in self.compiled.procedure.results)
         run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *empty_results])
         return self._annotate_errors(run) if self.context.stream.threaded else run
+
+    def prepare_capture(
+        self, arrays: Mapping[int, Any], place: GraphPlace, numbers: Sequence[int]
+    ) -> Callable[[], object]:
+        """Return what queues the call of the code as a step of a graph; see `CanCapture`."""
+        if not isinstance(self._code, CanCapture):
+            raise NotCapturable("has code that no graph can hold")
+        ordered = [arrays[at] for at in range(len(arrays))]
+        return self._code.prepare_capture(ordered, place, numbers)
 
     def _annotate_errors(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a call whose errors, raised asynchronously, name the routine and its stream."""

@@ -23,7 +23,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdBackendError, Diagnostic
 
 Kind = str
-"""`routine`, `copy`, `merge`, `host`, `call` or `compile`."""
+"""`routine`, `copy`, `merge`, `graph`, `host`, `call` or `compile`."""
 _COLOURS = 10
 """The number of names with distinct colours in the picture."""
 

@@ -107,6 +107,15 @@ def a_look_at_what_only_a_plan_sees() -> object:
     return y.numpy()
 
 
+def a_plan_that_no_graph_can_hold() -> object:
+    """Capture a loop whose predicate is a function."""
+    double, x, y = _two()
+    with pe.plan() as plan:
+        with plan.while_(lambda count, values: count < 3, reads=[y]):
+            double(y, x)
+    return plan.capture()
+
+
 ON_PLANS: dict[str, Callable[[], object]] = {
     name: value
     for name, value in vars().copy().items()

@@ -19,6 +19,7 @@ from ..routine import Routine
 from ..state import RUNTIME
 from ..tensor import Tensor, tensor
 from ..timeline import Timeline
+from .capture import CapturedProgram
 from .control_flow import Case, WhileLoop, pairs, require_counts
 from .drafts import PredicateSpec, misuse
 from .program import Program
@@ -204,6 +205,23 @@ class Plan:
         nodes = program.between(sources, destinations)
         made = Plan(self.max_streams, f"part of {self.name}")
         made._program = program.of(nodes, made.name, self.max_streams)
+        return made
+
+    def capture(self) -> Plan:
+        """Return the plan as one graph of its device, which a run launches by one call.
+
+        It is run as this one, and has the same results, bit for bit. A trace, or a log of
+        routines, runs its steps instead. Numbers of routines are those of the recording. Raises
+        CdValueError CD0870, with the step and the reason, where a run needs the host, or a device
+        has no graphs; CdMemoryError CD0880 where it has no memory for all temporaries at once, and
+        CdBackendError CD0845 where a context was finalized, CD0884 where the device fails.
+        """
+        program = self.program
+        if recorder := RUNTIME.planned():
+            recorder.touch(self.name)
+        made = Plan(self.max_streams)
+        made._program = CapturedProgram(program, self.max_streams)
+        made.name = made._program.name
         return made
 
     # ------------------------------------------------------------------------------- seeing

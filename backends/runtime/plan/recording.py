@@ -29,7 +29,7 @@ from .steps import (
     Maker,
     Node,
     Step,
-    copy_work,
+    copy_step,
 )
 from .work import routine_step
 
@@ -233,9 +233,8 @@ class Recorder:
         def note() -> None:
             target.tick = source.tick
 
-        name = f"copy {field.label}"
-        self._add(Step(name, "copy", (self._device(),), (source,), (target,),
-                       copy_work(name, source, target), note, line=caller_line()))  # fmt: skip
+        name, ends = f"copy {field.label}", (source, target)
+        self._add(copy_step(name, "copy", self._device(), ends, note, caller_line()))
         self._fields[source] = self._fields[target] = field
         self._seen[target] = self._offered[field]
         if source in self._fresh.get(field, ()):
@@ -277,8 +276,7 @@ class Recorder:
                 field.keep_newest()
 
         self._fields[source] = self._fields[target] = field
-        self._add(Step(name, "copy", (self._device(),), (source,), (target,),
-                       copy_work(name, source, target), note, line=caller_line()))  # fmt: skip
+        self._add(copy_step(name, "copy", self._device(), (source, target), note, caller_line()))
         self._written.add(field)
         if len(self._open) > 1:
             return
@@ -420,11 +418,10 @@ class Recorder:
             array = stream.like(label, model)
         buffer = Buffer(f"{label}.merge", array, stream.account)
         self._private[buffer] = stream.like
-        name = f"merge {label}"
+        name, ends = f"merge {label}", (source, buffer)
         self._open[-1].nodes.append(
-            Step(name, "merge", (stream.device.name,), (source,), (buffer,),
-                 copy_work(name, source, buffer), _nothing, line=caller_line())
-        )  # fmt: skip
+            copy_step(name, "merge", stream.device.name, ends, _nothing, caller_line())
+        )
         return buffer
 
     def _merged(self, routine: Routine) -> _Merge | None:

@@ -32,7 +32,9 @@ class RunRecord:
     def __init__(self, name: str) -> None:
         self.name = name
         self._timeline: Timeline | None = None
+        self._works: list[Work] = []
         self._executions: list[Execution] = []
+        """Those works that are steps."""
 
     def timed(
         self, timeline: Timeline, body: Body, at: int, where: str, stream: str,
@@ -43,14 +45,24 @@ class RunRecord:
         node = body.nodes[at]
 
         def note(work: Work) -> None:
+            self._works.append(work)
             self._executions.append(Execution(body, at, where, work))
 
         return timeline.timed(node.name, node.kind, stream, run, note)
 
+    def launch(
+        self, timeline: Timeline | None, stream: str, run: Callable[[], Any]
+    ) -> Callable[[], Any]:
+        """Return the launch of a graph, queued now, which adds itself here and to a profile."""
+        if timeline is None:
+            return run
+        self._timeline = timeline
+        return timeline.timed(self.name, "graph", stream, run, self._works.append)
+
     @property
     def timeline(self) -> Timeline:
         """The works of the run alone; CdTypeError CD0868 where no profile was taken."""
-        return self._profiled().part([each.work for each in self._executions])
+        return self._profiled().part(self._works)
 
     def _profiled(self) -> Timeline:
         if self._timeline is None:

@@ -18,7 +18,8 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from ....base.dataclass import dataclass
-from ...device_arrays.copies import copy, snapshot
+from ...captures import GraphPlace
+from ...device_arrays.copies import copy, prepare_copy, snapshot
 from ...interface import Array
 from ..memory import Buffer
 from .graph import Graph, Resource, graph_of
@@ -75,6 +76,8 @@ class Step:
     writes: tuple[Resource, ...]
     bind: Callable[[Frame], Run]
     """Returns the work in a frame."""
+    prepare: Callable[[GraphPlace], Callable[[], object]]
+    """Returns what queues the work as a step of a graph; raises NotCapturable."""
     note: Callable[[], None]
     """Records the versions that it makes; called in program order when a run is queued."""
     arguments: Mapping[str, bool] = MappingProxyType({})
@@ -244,11 +247,22 @@ def devices_of(bodies: Sequence[Body], default: str) -> tuple[str, ...]:
     return (default,)
 
 
-def copy_work(name: str, source: Buffer, target: Buffer) -> Callable[[Frame], Run]:
-    """Return the work of a copy between two arrays."""
+def copy_step(
+    name: str,
+    kind: str,
+    device: str,
+    ends: tuple[Buffer, Buffer],
+    note: Callable[[], None],
+    line: str,
+) -> Step:
+    """Return the step of a copy on a device from one array to another one."""
+    source, target = ends
 
     def bind(frame: Frame) -> Run:
         source_array, target_array = frame.array(source), frame.array(target)
         return lambda: copy(target_array, source_array, name)
 
-    return bind
+    def prepare(place: GraphPlace) -> Callable[[], None]:
+        return prepare_copy(target.array, source.array, place)
+
+    return Step(name, kind, (device,), (source,), (target,), bind, prepare, note, line=line)

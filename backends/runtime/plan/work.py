@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ....base.dataclass import dataclass
 from ....lowering.ir.assignments import Parameter
+from ...captures import GraphPlace, NotCapturable
+from ...device_arrays.copies import copy
 from ...interface import Array
 from ..call_arguments import bind_arguments, convert_argument, require_disjoint
 from ..device import HostContext
@@ -65,7 +67,8 @@ def routine_step(
     device = routine.context.device.name
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
-        tuple(dict.fromkeys(writes)), work.bind, work.note, work.names, work.require, line,
+        tuple(dict.fromkeys(writes)), work.bind, work.prepare, work.note, work.names,
+        work.require, line,
     )  # fmt: skip
 
 
@@ -117,6 +120,26 @@ class _RoutineWork:
             return bind(arrays | converted)()
 
         return run
+
+    def prepare(self, place: GraphPlace) -> Callable[[], object]:
+        """Return what queues the call as a step of a graph, with the numbers that it was given.
+
+        Raises NotCapturable where the host has a part in it, or the call gives arrays.
+        """
+        routine = self.routine
+        if isinstance(routine.context, HostContext):
+            raise NotCapturable("is a function: it uses the host's arrays")
+        arrays: dict[int, Any] = {at: held.array for at, held in routine.buffers.items()}
+        if self.merged is not None:
+            arrays |= dict.fromkeys(routine.compiled.merged, self.merged.array)
+        for at, argument in self.given.items():
+            if argument.parameter.node.rank or argument.parameter.written:
+                verb = "writes" if argument.parameter.written else "reads"
+                raise NotCapturable(f"{verb} the array `{argument.name}`, which the call gives")
+            number = _converted(argument, argument.value, routine)
+            arrays[at] = routine.context.stream.like(argument.name, number)
+            copy(arrays[at], number, routine.name)
+        return routine.prepare_capture(arrays, place, tuple(self.given))
 
     @property
     def names(self) -> dict[str, bool]:

@@ -145,6 +145,34 @@ def tensors() -> None:
     assert (known["model"], known["architecture"]) == ("played 1", "sm_90")
 
 
+def graphs() -> None:
+    """Plans that are captured, on two streams, with a merge, more than once."""
+    tensors = [pe.tensor(name, 5, "float64", init=1.0) for name in "pqr"]
+    p, q, r = tensors
+    context = pe.device("cuda:0").stream().context()
+    routines = []
+    for text, arguments in (
+        ("def double(q, p):\n    q[i] = p[i] * 2\n", (q, p)),
+        ("def add(r, p, n):\n    r[i] = r[i] + p[i] + n\n", (r, p, 1)),
+        ("def both(p, q, r):\n    p[i] = q[i] + r[i] + p.merge[i]\n", (p, q, r)),
+    ):
+        routines.append(on(text).compile(*arguments).link(context))
+        context = routines[-1].context
+    double, add, both = routines
+    with pe.plan() as plan:
+        context.merge_into(both, p)
+        double(), add(n=2), both()
+    want = [array.numpy().copy() for array in tensors]
+    for captured in (plan, plan.capture(), plan.capture()):
+        for run in (captured, lambda captured=captured: captured.run(on=context.stream).wait()):
+            run()
+            want[1] = want[0] * 2
+            want[2] = want[2] + want[0] + 2
+            want[0] = want[1] + want[2] + want[0]
+            for tensor, array in zip(tensors, want, strict=True):
+                assert np.array_equal(tensor.numpy(), array)
+
+
 def shared(made: CompiledCuda) -> None:
     """A kernel whose launches give each block more memory than it may declare."""
     device, planned = made.opened(0), test_block_memory.planned(6000)
@@ -187,6 +215,7 @@ def main(words: Sequence[str]) -> int:
         calls()
         arrays(made.opened(0))
         tensors()
+        graphs()
         shared(made)
         in_a_fork()
         print(made.driver().name, made.driver().version())

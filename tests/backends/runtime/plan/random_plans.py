@@ -182,12 +182,14 @@ class Sides:
         backend: str = "cc",
         delays: bool = True,
         made: dict[str, Any] | None = None,
+        straight: bool = False,
     ) -> None:
+        """`straight`: without loops and branches, on one device."""
         self.functions = made or usual()
         self.rng = rng = random.Random(seed)
         count = rng.randint(1, 3)
         self.generator = Generator(rng, count)
-        self.operations = self.generator.body(10, 2) or (self.generator.call(0),)
+        self.operations = self.generator.body(10, 0 if straight else 2) or (self.generator.call(0),)
         self.cap = rng.choice((None, None, 1, 2, 3))
         self.private = self._draw_private()
         """The arrays that only the plan sees."""
@@ -200,7 +202,9 @@ class Sides:
             else pe.tensor(f"t{n}", SIZE, dtype="float64", init=init)
             for n, init in enumerate(self.inits)
         ]
-        devices = [pe.device(f"{backend}:{rng.randrange(2)}") for _ in range(count)]
+        devices = [
+            pe.device(f"{backend}:{rng.randrange(1 if straight else 2)}") for _ in range(count)
+        ]
         self.contexts = [device.stream(threaded=False).context() for device in devices]
         self.backend, self.delays = backend, delays
         self.links: dict[Any, Any] = {}
@@ -235,9 +239,8 @@ class Sides:
         """Link what writes every array of a context, so that each has one of its own."""
         last = self.contexts[context]
         for n in range(OWN + 1):
-            last = self._link(
-                last, ("add", context, n), self.functions["add"], self._tensor(context, n), 0
-            )
+            tensor, key = self._tensor(context, n), ("add", context, n)
+            last = self._link(last, key, self.functions["add"], tensor, 0)
         return last
 
     def _link(self, context: Any, key: Any, function: Any, *args: Any) -> Any:

@@ -42,7 +42,8 @@ def step(text: str) -> Step:
     """Return the step of a text: `b=ac` writes `b` and reads `a` and `c`."""
     written, _, read = text.partition("=")
     reads, writes = (tuple(ARRAYS[name] for name in names) for names in (read, written))
-    return Step(text, "routine", ("cc:0",), reads, writes, lambda _: int, lambda: None)
+    return Step(text, "routine", ("cc:0",), reads, writes, lambda _: int, lambda _: int,
+                lambda: None)  # fmt: skip
 
 
 def body(*parts: str | Node, cap: int | None = None) -> Body:

@@ -12,7 +12,7 @@ from plusequals.backends.runtime.plan.steps import (
     Frame,
     Predicate,
     conditional_accesses,
-    copy_work,
+    copy_step,
     scheduled,
 )
 
@@ -36,9 +36,10 @@ def test_a_predicate_gets_numbers_counters_and_copies() -> None:
 def test_names_stand_for_arrays_in_a_frame() -> None:
     one, two = (Buffer(n, np.array([v]), None) for n, v in (("x", 1.0), ("y", 2.0)))
     other = np.array([5.0])
-    copy_work("copy", one, two)(Frame({one: other}, {}, {}))()
+    step = copy_step("copy", "copy", "cc:0", (one, two), lambda: None, "")
+    step.bind(Frame({one: other}, {}, {}))()
     assert two.array[0] == 5
-    copy_work("copy", one, two)(Frame({}, {}, {}))()
+    step.bind(Frame({}, {}, {}))()
     assert two.array[0] == 1
 
 

@@ -179,13 +179,13 @@ class Overlaps:
         key = body, nodes
         if key not in self._order:
             if body not in self._ancestors:
-                self._ancestors[body] = _ancestors(body)
+                self._ancestors[body] = ancestors_of(body)
             ended = [self._ancestors[body][at] for at in nodes]
             self._order[key] = sum(1 << at for at in nodes), functools.reduce(int.__and__, ended)
         return self._order[key]
 
 
-def _ancestors(body: Body) -> Sequence[int]:
+def ancestors_of(body: Body) -> Sequence[int]:
     """Return the ancestors of each node, also by the order that a cap of streams made."""
     earlier: list[list[int]] = [[] for _ in body.nodes]
     for edge in (*body.graph.kept, *body.schedule.added):

@@ -22,6 +22,7 @@ from ..timeline import Timeline
 from .capture import CapturedProgram
 from .control_flow import Case, WhileLoop, pairs, require_counts
 from .drafts import PredicateSpec, misuse
+from .memory_report import PlanMemory, memory_of_plan
 from .program import Program
 from .recording import Recorded, Recorder
 from .report import dot, explanation, save_picture, statistics, table
@@ -235,6 +236,11 @@ class Plan:
             "arena_bytes": memory.size,
             "unshared_bytes": memory.unshared,
         }
+
+    def memory(self) -> PlanMemory:
+        """Return the bytes that a run takes beside the tensors that others see: of the plan's own
+        arrays, of the temporaries of each routine, and at its peak."""
+        return memory_of_plan(self.program.body, self.program.memory)
 
     def explain(self, routine: Routine | str) -> str:
         """Return why each step of a routine, or loop or branch of a name, comes when it does.

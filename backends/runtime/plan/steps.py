@@ -86,6 +86,8 @@ class Step:
     """Raises where inputs of a run do not fit."""
     line: str = ""
     """Where it was recorded: `train.py:12`."""
+    routine: Any = None
+    """The routine that is called, if it is a call."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

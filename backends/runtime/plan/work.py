@@ -68,7 +68,7 @@ def routine_step(
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys(writes)), work.bind, work.prepare, work.note, work.names,
-        work.require, line,
+        work.require, line, routine,
     )  # fmt: skip
 
 

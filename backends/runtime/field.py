@@ -25,6 +25,7 @@ from ...base.diagnostic import CdTypeError, Diagnostic
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Sharing
 from ..device_arrays.copies import copy, snapshot
+from ..device_arrays.device_array import CPU
 from ..interface import Array
 from . import hazards
 from .host_writes import (
@@ -33,6 +34,7 @@ from .host_writes import (
     convert_for_store,
     copy_false_error,
     read_tensors_in_index,
+    require_exportable,
 )
 from .memory import Buffer, memory_guard
 from .queue import Queue, is_reported
@@ -235,6 +237,25 @@ class Field(NoInPlaceOperators):
         if copy is False:
             raise copy_false_error(self.label)
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the device of what `__dlpack__` exports: host memory, `(1, 0)`."""
+        return CPU, 0
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """Return a DLPack capsule of the newest version, in host memory; waits for it.
+
+        It is a read-only snapshot. A consumer from before DLPack 1.0, which knows no such flag, and
+        one that asks for a copy, get a writable copy of their own. Raises BufferError for another
+        device, for `copy=False` and for bfloat16; and what `numpy()` raises.
+        """
+        require_exportable(self.label, self.dtype, dl_device, copy)
+        has_flags = max_version is not None and max_version[0] >= 1
+        is_copied = True if copy or not has_flags else None
+        return self.numpy().__dlpack__(stream=stream, max_version=max_version, copy=is_copied)
 
     def __len__(self) -> int:
         return len(self.host.array)

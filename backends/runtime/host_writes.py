@@ -15,6 +15,7 @@ import numpy as np
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
+from ..device_arrays.device_array import CPU
 from .arrays import as_array, element_type
 
 if TYPE_CHECKING:
@@ -91,6 +92,26 @@ def copy_false_error(label: str) -> CdError:
     )  # fmt: skip
 
 
+def require_exportable(
+    label: str, dtype: DType, device: tuple[int, int] | None, copy: bool | None
+) -> None:
+    """Raise BufferError where a tensor's array cannot be exported by DLPack as it is asked for."""
+    if device is not None and tuple(device) != (CPU, 0):
+        raise BufferError(
+            f"`{label}` is exported as host memory, (1, 0), and {tuple(device)} is asked for: "
+            "copy it there afterwards, or use `context.device_pointer` for its array on a device"
+        )
+    if copy is False:
+        raise BufferError(
+            f"an array of `{label}` is a copy of its newest version, and `copy=False` asks for none"
+        )
+    if dtype.name == "bfloat16":
+        raise BufferError(
+            f"`{label}` has elements of type bfloat16, which NumPy does not export by DLPack: "
+            f'write `{label}.numpy().astype("float32")`'
+        )
+
+
 class Snapshot(np.ndarray[Any, Any]):
     """A read-only view of a tensor's version; results of operations on it are plain arrays.
 
@@ -117,6 +138,8 @@ class NoInPlaceOperators:
 
     __slots__ = ()
     _SHOWN: tuple[str, ...] = ()
+    _exports_host_memory = True
+    """See `may_be_device_array`."""
 
     def __dir__(self) -> list[str]:
         special = (name for name in object.__dir__(self) if name.startswith("__"))

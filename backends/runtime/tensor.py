@@ -216,6 +216,12 @@ class Tensor(NoInPlaceOperators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._value.__array__(dtype, copy)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._value.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.field().__dlpack__(**options)
+
     def __len__(self) -> int:
         return len(self._value)
 

@@ -24,5 +24,5 @@ def test_the_programs_run(
     runpy.run_path(str(path))
     printed = capsys.readouterr().out
     said = re.findall(r"# (?:.*: )?(\[[\d. ]+\])$", "\n".join(programs), re.MULTILINE)
-    assert said == re.findall(r"^\[[\d. ]+\]$", printed, re.MULTILINE) and len(said) == 4
+    assert said == re.findall(r"^\[[\d. ]+\]$", printed, re.MULTILINE) and len(said) == 5
     assert "grad_step" in printed and (tmp_path / "trace.json").exists()

@@ -20,6 +20,7 @@ The first CPU device uses host memory: fields that its streams only read are nev
 from __future__ import annotations
 
 import weakref
+from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Any
 
@@ -27,8 +28,10 @@ from ...base import settings
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
+from . import hazards
 from .argument_checks import device_name, expect_merge, field_of, wrong_argument
 from .field import Field, read_snapshot, unseen
+from .foreign_access import array_access
 from .memory import Buffer, HostMemory, MemoryAccount, memory_of
 from .state import RUNTIME
 from .transfer import MergeQueue, decide, merge_copy, merge_in_place, queue_copy
@@ -226,6 +229,22 @@ class Context:
             recorder.touch(held_field.label)
         return read_snapshot(choose)
 
+    def device_pointer(self, field: Any, mode: str = "r") -> AbstractContextManager[Any]:
+        """Return a context manager of this context's array of a field, for code of other packages.
+
+        Inside of the `with` it is a NumPy array on a CPU device, and a `LentArray` on others, whose
+        `stream` is the one to work on. `"r"` reads it, `"w"` writes all of it, so that what was
+        there is not needed, and `"rw"` does both. It is one step of the order of all routines: it
+        begins when what it depends on is done, and what depends on it waits for its end. A write is
+        a new version, as that of a routine is, also where the code raises.
+
+        Raises CdValueError CD0839 for another mode, CD0842 where there is no array here and CD0843
+        where another stream writes what they share, CdTypeError CD0804 for a constant and CD0862
+        while a plan is recorded, CdBackendError CD0845 after `finalize` and CD0877 where the thread
+        would wait for itself; and the error of the step that was to compute it.
+        """
+        return array_access(self, _seen(field), mode)
+
     def copy_from(self, source: Context, field: Any) -> None:
         """Copy another context's version into this context's array, asynchronously.
 
@@ -294,6 +313,7 @@ class Context:
         def decision() -> bool:
             if self.finalized:
                 return False
+            hazards.dependences_of(self.stream, tuple(self._arrays.values()), ())  # or CD0877
             self.finalized = True
             self._end()
             for held_field, buffer in self._arrays.items():
@@ -433,6 +453,7 @@ class Device:
             stream = Stream(f"{self.name}/s{self.stream_count}", threaded, self)
             self.stream_count += 1
             self.streams.add(stream)
+            stream.worker.holds = RUNTIME.holds
             RUNTIME.workers.add(stream.worker)
         return stream
 

@@ -184,10 +184,12 @@ class Field(NoInPlaceOperators):
         def touched() -> Accesses:
             nonlocal newest
             newest = self.newest()
-            host.tick = newest.tick
             return (newest,), (host,)
 
-        run_on_host(step, touched)
+        def record() -> None:
+            host.tick = newest.tick
+
+        run_on_host(step, touched, record)
         return host.array
 
     @contextmanager
@@ -222,11 +224,9 @@ class Field(NoInPlaceOperators):
         def touched() -> Accesses:
             nonlocal newest
             newest = self.newest()
-            self.record_write(host)
-            self.host_tick = self.clock
             return (newest,), (host,)
 
-        run_on_host(step, touched)
+        run_on_host(step, touched, self.record_host_write)
 
     def __getitem__(self, index: Any) -> Any:
         selection = self.numpy()[index]
@@ -301,16 +301,21 @@ Accesses = tuple[Sequence[Buffer], Sequence[Buffer]]
 """The arrays that a step reads, and those that it writes."""
 
 
-def run_on_host(run: Callable[[], object], touched: Callable[[], Accesses]) -> None:
+def run_on_host(
+    run: Callable[[], object],
+    touched: Callable[[], Accesses],
+    record: Callable[[], object] = int,
+) -> None:
     """Run a step of the host synchronously, in dependence order with all uses of the same arrays.
 
-    `touched` is evaluated when the step is scheduled. Raises, once, the errors of the steps that it
-    waits for.
+    `touched` is evaluated when the step is scheduled, and `record`, which notes versions, once it
+    is. Raises, once, the errors of the steps that it waits for, and CdBackendError CD0877.
     """
     queue = Queue("the host", threaded=False)
     with RUNTIME.scheduling.lock:
         RUNTIME.scheduling.decisions += 1
         event = hazards.enqueue(queue, RUNTIME.timed("host", "host", queue.name, run), *touched())
+        record()
     event.wait()
 
 

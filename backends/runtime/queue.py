@@ -16,10 +16,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from ...base.finalizers import call_when_unreachable
 from .failure import Failure
@@ -119,6 +119,33 @@ class WakeUps:
                 self._sleepers.remove(sleeper)
 
 
+class Holder(Protocol):
+    """A use of arrays by the code of one thread, which has to end it; see `hazards.Hold`."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the calling thread has to end it."""
+
+    def begin_wait(self, event: Event) -> None:
+        """Record what its thread waits for; raises CdBackendError where that waits for its end."""
+
+    def end_wait(self) -> None:
+        """Record that its thread does not wait any more."""
+
+
+@contextmanager
+def waiting(holds: Sequence[Holder], event: Event) -> Iterator[None]:
+    """Refuse a wait for an event, in the `with`, that waits for what the thread itself holds."""
+    own = [hold for hold in tuple(holds) if hold.is_own]
+    try:
+        for hold in own:
+            hold.begin_wait(event)
+        yield
+    finally:
+        for hold in own:
+            hold.end_wait()
+
+
 _Task = tuple[Callable[[], object], Sequence[Event], Event, int]
 """The step, the events to wait for, the event of its end, and the time of submission."""
 
@@ -142,6 +169,10 @@ class Worker:
         """The event of the last step that bypassed the queue; see `direct`."""
         self.lane: Any = None
         """The work on the device, ahead of all tasks; see `async_dispatch`."""
+        self.holds: Sequence[Holder] = ()
+        """The uses of arrays by foreign code in the process, for streams; see `hazards.Hold`."""
+        self._awaited: Sequence[Event] = ()
+        """What the task that the thread runs waits for, or did."""
         self.thread: threading.Thread | None = None
         self._started: threading.Thread | None = None
         """The thread that was started last, which an interrupt may have kept from running."""
@@ -199,7 +230,8 @@ class Worker:
     def wait_for_slot(self) -> None:
         """Wait until fewer than `MAX_PENDING` steps are pending."""
         if len(self.tasks) >= MAX_PENDING and self.threaded and not self._is_current_thread():
-            self._wait_for(lambda: len(self.tasks) < MAX_PENDING)
+            with waiting(self.holds, self.latest):
+                self._wait_for(lambda: len(self.tasks) < MAX_PENDING)
 
     def _is_current_thread(self) -> bool:
         """Whether the caller is a step that this thread runs."""
@@ -223,7 +255,8 @@ class Worker:
         if self.threaded and self._is_current_thread():
             raise RuntimeError(f"a step of {self.name} waits for its own end")
         if self.threaded:
-            self._wait_for(event.query)
+            with waiting(self.holds, event) if self.holds else nullcontext():
+                self._wait_for(event.query)
             return
         try:
             while not event.done:
@@ -245,6 +278,18 @@ class Worker:
         busy: Any = self.busy  # `_is_owned` is what `threading.Condition` asks, too
         if busy._is_owned() and not self.running and self.direct.done:
             self.busy.release()
+
+    def awaited_before(self, event: Event) -> list[Event]:
+        """Return the events that the tasks up to one's wait for, of those that have not ended."""
+        with self._lock:
+            awaited = list(self._awaited)
+            if event in self.running:
+                return awaited
+            for _, waits, queued, _ in tuple(self.tasks):
+                awaited += waits
+                if queued is event:
+                    return awaited
+        return []  # it is done, or went past the queue
 
     def _is_running(self, event: Event) -> bool:
         """Whether the step of an event is being run, by any thread."""
@@ -306,6 +351,7 @@ class Worker:
                 if self.tasks:
                     task = self.tasks.popleft()
                     self.running.append(task[2])
+                    self._awaited = task[1]
                     return task
                 if self.closed:
                     return None
@@ -317,6 +363,7 @@ class Worker:
         dropped: Sequence[_Task] = ()
         with self._lock:
             self.running.clear()
+            self._awaited = ()
             if failure is not None:
                 event.failure = failure
                 dropped = self._drop(failure)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..direct_calls import CallerLibrary
     from ..interface import Array, Backend, Code
     from . import failure, queue
-    from .queue import Worker
+    from .queue import Holder, Worker
     from .timeline import Timeline
 else:
     cache, interface = (
@@ -121,6 +121,8 @@ class Runtime:
         """The devices in use, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """The workers of all streams, also of streams collected before their work ended."""
+        self.holds: list[Holder] = []
+        """The uses of arrays by foreign code; see `hazards.Hold`."""
         self.watching: list[object] = []
         """Observers of every call; while it is empty, a call may take the fast path."""
         self.timeline: Timeline | None = None
@@ -332,7 +334,7 @@ RUNTIME = Runtime()
 """The instance of the process."""
 register(
     lambda: State(
-        name="backends in use, devices, workers of streams, what observes calls, counts",
+        name="backends in use, devices, workers of streams, holds, what observes calls, counts",
         owner=__name__,
         holders=("RUNTIME",),
         lock="the lock of scheduling; backends: one `setdefault` each",

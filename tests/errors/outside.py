@@ -294,6 +294,24 @@ def copied_from_no_context() -> object:
     return stream.context().copy_from(routine, p)
 
 
+def opened_in_no_mode() -> object:
+    """Open the array of a context in a mode of files."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    context = stream.context()
+    context.from_host(p)
+    with context.device_pointer(p, "r+") as a:
+        return a
+
+
+def read_while_the_thread_itself_writes() -> object:
+    """Read a tensor in the `with` that writes it."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    context = stream.context()
+    context.from_host(p)
+    with context.device_pointer(p, "w"):
+        return p.numpy()
+
+
 def saved_under_one_name() -> object:
     """Save two tensors that have one label."""
     return pe.save("run.npz", pe.tensor("w", (3,)), pe.tensor("w", (4,)))

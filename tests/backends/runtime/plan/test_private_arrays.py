@@ -99,6 +99,8 @@ USES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "a copy to the host": lambda h, scene, routine: routine.context.to_host(h),
     "a copy from the host": lambda h, scene, routine: routine.context.from_host(h),
     "a copy": lambda h, scene, routine: routine.context.copy_from(routine.context, h),
+    "foreign code": lambda h, scene, routine: routine.context.device_pointer(h).__enter__(),
+    "DLPack": lambda h, scene, routine: h.__dlpack__(),
     "a pickle": lambda h, scene, routine: pickle.dumps(h),
     "a field": lambda h, scene, routine: h.grad.numpy(),
     "another plan": lambda h, scene, routine: _recorded(routine),

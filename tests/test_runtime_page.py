@@ -15,7 +15,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "runtime.md"
 def test_the_programs_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = [part.split("```")[0] for part in PAGE.read_text("utf-8").split("```python\n")[1:]]
+    text = PAGE.read_text("utf-8")
+    programs = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     if importlib.util.find_spec("matplotlib") is None:
         programs = [text.replace("timeline.save_picture", "# ") for text in programs]
     path = tmp_path / "page.py"
@@ -25,4 +26,11 @@ def test_the_programs_run(
     printed = capsys.readouterr().out
     said = re.findall(r"# (?:.*: )?(\[[\d. ]+\])$", "\n".join(programs), re.MULTILINE)
     assert said == re.findall(r"^\[[\d. ]+\]$", printed, re.MULTILINE) and len(said) == 5
+    shown = [part.split("```")[0] for part in text.split("```text\n")[1:]]
+    assert len(shown) == 1 and all(map(_unnumbered(printed).__contains__, map(_unnumbered, shown)))
     assert "grad_step" in printed and (tmp_path / "trace.json").exists()
+
+
+def _unnumbered(text: str) -> str:
+    """Return a text without the numbers of streams and the widths that follow from them."""
+    return re.sub(" +", " ", re.sub(r"/s\d+", "/s", text))

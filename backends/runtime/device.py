@@ -9,7 +9,8 @@ missing arrays, by these rules, for a device and a field:
                                     one per stream; on a device that uses host memory, the host's
     written, already shared         this stream becomes the owner of the shared array, if no other
                                     stream is: CD0843 otherwise
-    written, not shared             a private array per stream, on all streams from now on
+    written, not shared             a private array per stream, on all streams from now on: of each
+                                    context that inherits none
 
 A tensor with `memory="on-device, per-stream"` has a private array on every stream from the start;
 one with `"on-device, shared-across-streams"` has one shared array, even if it is first written.

@@ -25,6 +25,7 @@ from .call_arguments import bind_arguments, convert_argument, require_disjoint
 from .device import Context
 from .field import Field, unseen
 from .memory import Buffer
+from .memory_report import MemoryReport, report_memory
 from .parameter_slots import Argument, Resident
 from .prepared_calls import RoutineAccesses, queue_path, run_path
 from .queue import Event
@@ -241,6 +242,15 @@ class Routine:
             if failure is not None:  # even if another thread has raised it: there are no results
                 raise failure.tell()
         return self.compiled.returned(results, values)
+
+    def explain_memory(self) -> MemoryReport:
+        """Return which array each field has here, who may write it, and why; `print` shows a table.
+
+        Raises CdBackendError CD0845 where its context was finalized.
+        """
+        self.context.require_live(self.name)
+        with RUNTIME.scheduling:
+            return report_memory(self.compiled, self.context, self.buffers)
 
     def merge_from_host(self, field: Any) -> None:
         """Fill the merge buffer of the stream with the host's version of a field.

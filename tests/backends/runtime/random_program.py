@@ -32,6 +32,20 @@ LABELS = tuple(SIZES)
 FIELDS = ("value", "grad")
 
 
+def content_of(array: Any) -> Any:
+    """Return what foreign code finds in an array of any device."""
+    return array if isinstance(array, np.ndarray) else array.numpy()
+
+
+def write_into(array: Any, content: Any) -> None:
+    """Write an array of any device, as foreign code does: on a device, behind its stream's work."""
+    if isinstance(array, np.ndarray):
+        array[:] = content
+    else:
+        opened, stream = array.home
+        opened.upload(array.address, content, stream)
+
+
 class Linked(NamedTuple):
     """A routine on both sides, its kind, the tensors it is for, and what it waits for."""
 
@@ -80,7 +94,16 @@ class Program:
         things = [self.call] * 7 + [self.burst, self.link, self.batch, self.merge, self.merge]
         things += [self.copy, self.copy, self.transfer, self.host_write, self.host_write]
         things += [self.host_read, self.look, self.delay, self.delay, self.plain, self.wait]
-        things += [self.event, self.finalize, self.forget, self.conceal, self.reveal, self.reveal]
+        things += [
+            self.lend,
+            self.lend,
+            self.event,
+            self.finalize,
+            self.forget,
+            self.conceal,
+            self.reveal,
+            self.reveal,
+        ]
         with ExitStack() as stack:
             if not self.automatic:
                 stack.enter_context(pe.override(automatic_host_transfers=False))
@@ -349,6 +372,30 @@ class Program:
         else:
             wanted = sum(values[n].newest().content.tolist(), 0.0)
             assert total(self.tensors[n]) == wanted, self.log
+
+    def lend(self) -> None:
+        """Let foreign code read or write an array of a context."""
+        (context, there), (n, name) = self.alive(), self.one()
+        model, mode = self.fields[n][name], self.rng.choice(("r", "w", "rw"))
+        opened, value = ExitStack(), float(self.rng.randrange(9))
+        pointer = context.device_pointer(self.tensors[n].field(name), mode)
+        both = self.refused(
+            ("lend", n, name, context.stream.name, mode),
+            lambda: opened.enter_context(pointer),
+            lambda: there.lend(model, mode),
+        )
+        if not both:
+            return
+        array, version = both
+        with opened:
+            if "r" in mode:
+                self.same(content_of(array), version.content, "what is lent")
+            if mode == "r":
+                return
+            content = version.content * 0.5 + value if mode == "rw" else 0 * version.content + value
+            time.sleep(moment(self.rng))
+            write_into(array, content)
+        model.write(version, content)
 
     def delay(self) -> None:
         context, _ = self.rng.choice(self.contexts)

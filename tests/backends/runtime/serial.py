@@ -265,6 +265,15 @@ class Context:
         version = self.array(field)
         return (field.host if field.is_newer(version) else version).content
 
+    def lend(self, field: Field, mode: str) -> Version:
+        """Return the version that foreign code gets, which it may have to write afterwards."""
+        version = self.array(field)
+        if "w" in mode:
+            if not self.may_write(field):
+                raise Refused("CD0843")
+            self.adopt(field, True)
+        return self.refreshed(field) if "r" in mode else version
+
     def let_go(self) -> None:
         for one in self.own:
             one.was_let_go = True

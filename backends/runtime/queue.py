@@ -245,10 +245,10 @@ class Worker:
 
     def is_idle_soon(self) -> bool:
         """Whether the thread is idle, or becomes so within `_POLL_SECONDS`."""
-        latest = self.latest
-        if not latest.done and not self._is_current_thread():
-            self._wait_for(latest.query, _POLL_SECONDS)
-        return latest.done
+        latest = self.latest  # asked without our lock: a device takes that of scheduling
+        if not latest.query() and not self._is_current_thread():
+            self._wait_for(lambda: latest.done, _POLL_SECONDS)
+        return latest.query()
 
     def reach(self, event: Event) -> None:
         """Wait until an event of this worker is done; an inline queue runs its tasks up to it."""

@@ -24,6 +24,25 @@ def test_nothing_is_done_from_the_start() -> None:
     assert Queue("q", True).query()
 
 
+def test_trap_a_device_is_asked_while_no_lock_of_the_queue_is_held() -> None:
+    queue, free = Queue("q", True), []
+
+    class Asked(Event):
+        def query(self) -> bool:
+            thread = threading.Thread(target=lambda: free.append(submits()))
+            thread.start()
+            thread.join(5)
+            return self.done
+
+    def submits() -> bool:
+        if is_free := queue.worker._lock.acquire(timeout=1):
+            queue.worker._lock.release()
+        return is_free
+
+    queue.worker.latest = Asked.of(queue.worker)
+    assert not queue.worker.is_idle_soon() and free and all(free)
+
+
 @BOTH
 def test_steps_run_in_order(threaded: bool) -> None:
     queue, seen = Queue("q", threaded), []

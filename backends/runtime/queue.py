@@ -8,7 +8,7 @@ so that no lock is held while work runs, in the order of submission.
 
 The error of a step is raised once, by the next wait: for its queue, for its event, or for an array
 that it was to write. Work queued after it until then, and work that depends on it in other queues,
-is dropped.
+is dropped: it ends without being run, but no sooner than what it waits for.
 """
 
 from __future__ import annotations
@@ -337,9 +337,13 @@ class Worker:
             self.thread = threading.current_thread()
         while (task := self._take_task()) is not None:
             _, _, event, _ = task
-            failure = None if self.lane is None else self.lane.before(task[3])
+            failure = (
+                self._cause_to_drop(task[3]) if self.lane is None else self.lane.before(task[3])
+            )
             if failure is None:
                 failure = _run_task(task)
+            else:
+                _await_dependences(task)
             del task  # while no lock is held: it may hold the last reference to a queue
             self._finish_task(event, failure)
 
@@ -373,11 +377,22 @@ class Worker:
         for listener in tuple(self.listeners):
             listener()
 
+    def _cause_to_drop(self, when: int) -> Failure | None:
+        """Return the failure that drops a task which was queued at a time, None where none does."""
+        failure = self.failure
+        is_dropped = failure is not None and (not failure.reported or when <= failure.when)
+        return failure if is_dropped else None
+
     def _drop(self, failure: Failure) -> Sequence[_Task]:
-        """Drop and return the tasks queued before the failure was reported: they depend on it."""
+        """Drop and return the tasks queued before the failure was reported: they depend on it.
+
+        From the first one on that has to wait for something, the thread drops them in their turn.
+        """
         self.failure = failure
         dropped = []
-        while self.tasks and (not failure.reported or self.tasks[0][3] <= failure.when):
+        while self.tasks and self._cause_to_drop(self.tasks[0][3]):
+            if not all(event.done for event in self.tasks[0][1]):
+                break
             dropped.append(self.tasks.popleft())
             _, _, event, _ = dropped[-1]
             event.failure = failure
@@ -420,16 +435,28 @@ class Worker:
 
 def _run_task(task: _Task) -> Failure | None:
     """Run a step unless an event that it waits for failed; return the failure."""
-    run, waits, _, _ = task
-    for event in waits:
-        failure = event.settle()
-        if failure is not None:
-            return failure
+    run, _, _, _ = task
+    failure = _await_dependences(task)
+    if failure is not None:
+        return failure
     try:
         run()
     except BaseException as error:  # any error is raised by the wait for it
         return Failure(error)
     return None
+
+
+def _await_dependences(task: _Task) -> Failure | None:
+    """Wait for all events that a step waits for; return the first failure among them.
+
+    All of them, as what comes after the step relies on its end alone.
+    """
+    _, waits, _, _ = task
+    first = None
+    for event in waits:
+        failure = event.settle()
+        first = first or failure
+    return first
 
 
 class Queue:

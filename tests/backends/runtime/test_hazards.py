@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -95,6 +96,41 @@ def test_what_reads_a_failed_array_gets_the_failure() -> None:
     with pytest.raises(ZeroDivisionError):
         other.flush(enqueue(other, int, [one], []))
     other.flush(enqueue(other, int, [one], []))
+
+
+def test_trap_a_step_that_is_dropped_does_not_end_before_what_it_waits_for() -> None:
+    held, one, two = Held(), buffer(), buffer()
+    broken, queue, other = Queue("broken", True), Queue("q", True), Queue("other", True)
+    event = held.use([two], [])
+    failing = enqueue(broken, lambda: 1 // 0, [], [one])
+    dropped = enqueue(queue, int, [one], [two])
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+    time.sleep(0.05)
+    assert dependences_of(other, [], [two]) == [dropped], "the reader goes on"
+    held.gate.set()
+    assert dropped.settle() is failing.failure and event.done
+
+
+def test_trap_a_step_that_is_dropped_behind_a_failure_does_not_end_early() -> None:
+    held, two, gate = Held(), buffer(), threading.Event()
+    queue, other = Queue("q", True), Queue("other", True)
+    event = held.use([two], [])
+    queue.submit(gate.wait)
+    failing = queue.submit(lambda: 1 // 0)
+    ran: list[int] = []
+    first = enqueue(queue, lambda: ran.append(1), [], [buffer()])
+    dropped = enqueue(queue, lambda: ran.append(2), [], [two])
+    last = enqueue(queue, lambda: ran.append(3), [], [buffer()])
+    gate.set()
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+    assert dependences_of(other, [], [two]) == [dropped], "the reader goes on"
+    again = queue.submit(lambda: ran.append(4))
+    assert first.done and not last.done
+    held.gate.set()
+    assert again.settle() is None and event.done and ran == [4]
+    assert {one.failure for one in (first, dropped, last)} == {failing.failure}
 
 
 def test_what_is_lent_is_asked_for_before_it_is_written() -> None:

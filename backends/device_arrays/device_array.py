@@ -286,14 +286,20 @@ class DeviceArray:
         if dl_device is not None and tuple(dl_device) == (CPU, 0):
             return self.numpy().__dlpack__()
         device = self.__dlpack_device__()
-        if copy or not self.writable or dl_device not in (None, device):
+        if copy or dl_device not in (None, device):
             raise BufferError("the array is given as it is, on its device, to be written, too")
+        if not self.writable and (max_version is None or max_version[0] < 1):
+            raise BufferError(
+                "the array is read-only, and only a consumer of DLPack 1.0 knows that"
+            )
         self._loan[0] = True
         if stream != -1:
             with self._opened.working("an array that another package takes"):
                 self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
         steps = c_strides(self.shape) if self.strides is None else self.strides
-        return dlpack.export_array(self, self.address, device, self.shape, steps, self.dtype)
+        return dlpack.export_array(
+            self, self.address, device, self.shape, steps, self.dtype, not self.writable
+        )
 
     def __len__(self) -> int:
         if not self.shape:

@@ -128,6 +128,10 @@ def _release_owner(address: int) -> None:
     _release(_Managed.from_address(address).context)
 
 
+def _release_versioned_owner(address: int) -> None:
+    _release(_Versioned.from_address(address).context)
+
+
 def _release_unconsumed(capsule_address: int) -> None:
     """Release an array whose capsule was never consumed; a consumed one has another name.
 
@@ -135,32 +139,40 @@ def _release_unconsumed(capsule_address: int) -> None:
     """
     if _is_valid_at(capsule_address, _UNVERSIONED):
         _release_owner(_pointer_at(capsule_address, _UNVERSIONED))
+    if _is_valid_at(capsule_address, _VERSIONED):
+        _release_versioned_owner(_pointer_at(capsule_address, _VERSIONED))
 
 
 _DELETER, _CAPSULE_DESTRUCTOR = _Deleter(_release_owner), _Deleter(_release_unconsumed)
-"""The C callbacks of both, referenced for the lifetime of the process."""
+_VERSIONED_DELETER = _Deleter(_release_versioned_owner)
+"""The C callbacks of all, referenced for the lifetime of the process."""
 
 
 def export_array(
     owner: object, address: int, device: tuple[int, int], shape: Sequence[int],
-    strides: Sequence[int], dtype: Any,
+    strides: Sequence[int], dtype: Any, read_only: bool = False,
 ) -> Any:  # fmt: skip
-    """Export an array as a capsule, which keeps its owner alive until the consumer deletes it."""
+    """Export an array as a capsule, which keeps its owner alive until the consumer deletes it.
+
+    One that is read-only is of DLPack 1.0, which can say so.
+    """
     element_type = dtypes.from_numpy(np.dtype(dtype))
     assert element_type is not None, "our arrays have types of ours"
     code = _BFLOAT if element_type.name == "bfloat16" else _KINDS[element_type.kind]
     array_type = ctypes.c_int64 * max(1, len(shape))
     size_array, step_array = array_type(*shape), array_type(*strides)
-    managed = _Managed()
+    managed: Any = _Versioned(1, 0, flags=_READ_ONLY) if read_only else _Managed()
     managed.tensor = _Tensor(
         address, *device, len(shape), code, 8 * element_type.itemsize, 1,
         ctypes.cast(size_array, ctypes.POINTER(ctypes.c_int64)),
         ctypes.cast(step_array, ctypes.POINTER(ctypes.c_int64)), 0,
     )  # fmt: skip
-    managed.deleter = _DELETER
+    managed.deleter = _VERSIONED_DELETER if read_only else _DELETER
     references = owner, managed, size_array, step_array
     _retain(references)  # released by `_release_owner`
     managed.context = id(references)
     return _new_capsule(
-        ctypes.addressof(managed), _UNVERSIONED, ctypes.cast(_CAPSULE_DESTRUCTOR, ctypes.c_void_p)
+        ctypes.addressof(managed),
+        _VERSIONED if read_only else _UNVERSIONED,
+        ctypes.cast(_CAPSULE_DESTRUCTOR, ctypes.c_void_p),
     )

@@ -21,14 +21,14 @@ PLAIN = [dtype for dtype in dtypes.ALL if dtype.name != "bfloat16"]
 class Lent:
     """An array of the host that is given by our own capsules."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    def __init__(self, array: Any, read_only: bool = False) -> None:
+        self.array, self.read_only = array, read_only
 
     def __dlpack__(self, **_: Any) -> Any:
         array = self.array
         strides = tuple(step // array.itemsize for step in array.strides)
         return dlpack.export_array(
-            self, array.ctypes.data, (CPU, 0), array.shape, strides, array.dtype
+            self, array.ctypes.data, (CPU, 0), array.shape, strides, array.dtype, self.read_only
         )  # fmt: skip
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -84,13 +84,22 @@ def test_what_is_read_only_stays_so() -> None:
     assert not dlpack.import_array(array, None).writable
 
 
+def test_what_we_make_read_only_stays_so() -> None:
+    array = np.arange(6.0).reshape(2, 3)[:, 1:]
+    got, taken = np.from_dlpack(Lent(array, True)), dlpack.import_array(Lent(array, True), None)
+    assert np.array_equal(got, array) and not got.flags.writeable and not taken.writable
+    assert (taken.address, taken.shape, taken.strides) == (array.ctypes.data, (2, 2), (3, 1))
+    assert dlpack.import_array(Lent(array), None).writable
+
+
 def test_bfloat16_has_a_kind_of_its_own() -> None:
     array = np.arange(4).astype(ml_dtypes.bfloat16)
     assert dlpack.import_array(Lent(array), None).dtype == array.dtype
 
 
-def test_owners_live_as_long_as_readers() -> None:
-    lent = Lent(np.arange(5.0))
+@pytest.mark.parametrize("read_only", [False, True])
+def test_owners_live_as_long_as_readers(read_only: bool) -> None:
+    lent = Lent(np.arange(5.0), read_only)
     alive = weakref.ref(lent)
     got = np.from_dlpack(lent)
     taken = dlpack.import_array(lent, None)
@@ -105,8 +114,9 @@ def test_owners_live_as_long_as_readers() -> None:
     assert alive() is None
 
 
-def test_a_capsule_that_nobody_reads_lets_go() -> None:
-    lent = Lent(np.arange(5.0))
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_capsule_that_nobody_reads_lets_go(read_only: bool) -> None:
+    lent = Lent(np.arange(5.0), read_only)
     alive, capsule = weakref.ref(lent), lent.__dlpack__()
     del lent
     gc.collect()

@@ -155,8 +155,10 @@ def test_an_array_that_is_only_read_says_so_and_nothing_may_be_written_later(
     p, routine = linked(True)
     with routine.context.device_pointer(p) as a:
         assert a.__cuda_array_interface__["data"] == (a.address, True)
-        with pytest.raises(BufferError):
+        with pytest.raises(BufferError, match="read-only"):
             a.__dlpack__()
+        taken = dlpack.import_array(a, None)
+        assert not taken.writable and taken.address == a.address
     with routine.context.device_pointer(p, "rw") as a:
         assert a.__cuda_array_interface__["data"] == (a.address, False)
     assert a.__cuda_array_interface__["data"] == (a.address, True)

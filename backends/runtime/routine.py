@@ -249,7 +249,7 @@ class Routine:
         Raises CdBackendError CD0845 where its context was finalized.
         """
         self.context.require_live(self.name)
-        with RUNTIME.scheduling:
+        with RUNTIME.scheduling.lock:
             return report_memory(self.compiled, self.context, self.buffers)
 
     def merge_from_host(self, field: Any) -> None:

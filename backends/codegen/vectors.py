@@ -103,9 +103,9 @@ def match_transposed_copy(loop: For, bits: int) -> TransposedCopy | None:
         return None
     source_stride = stride(value.node, value.index, loop.symbol)
     target_stride = stride(node, store.access.index, near.symbol)
-    is_turned = stride(node, store.access.index, loop.symbol) == 1
+    is_transposed = stride(node, store.access.index, loop.symbol) == 1
     if (
-        not is_turned
+        not is_transposed
         or stride(value.node, value.index, near.symbol) != 1
         or not source_stride
         or not target_stride

@@ -402,13 +402,13 @@ class CdFunction(_TypedCall[P, T]):
         if loader is None or (loader.caller is None and not loader.is_compiling):
             return
         lookup = self.definition.around.lookup
-        recipe = fast_path.build_guards(match, arguments, lookup)
-        if recipe is not None and loader.caller is not None:
+        program = fast_path.build_guards(match, arguments, lookup)
+        if program is not None and loader.caller is not None:
             self._use_fast_caller(loader.caller)
-            entry = fast_path.pack_program(match, self._call_shape(positional, named), recipe)
+            entry = fast_path.pack_program(match, self._call_shape(positional, named), program)
             self._forms.keep(entry, match, arguments, _MAX_PLANS)
         if match.fresh:
-            persist.write_entry(match, arguments, recipe, self.definition, self._backend)
+            persist.write_entry(match, arguments, program, self.definition, self._backend)
 
     def _call_shape(self, positional: int, named: tuple[str, ...]) -> CallShape:
         params, parts = self.__signature__.parameters, self._definition.parts

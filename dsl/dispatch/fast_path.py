@@ -72,7 +72,7 @@ def _direct_calls(specialization: Specialization) -> HasDirectCalls | None:
     )
 
 
-def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEntry | None:
+def pack_program(match: Match, form: CallShape, guards: GuardProgram) -> CacheEntry | None:
     """Return the plan of a guard program for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
@@ -90,7 +90,7 @@ def pack_program(match: Match, form: CallShape, recipe: GuardProgram) -> CacheEn
     if call is None:
         return None
     fail = partial(_fail, call, specialization.procedure.span)
-    return pack_guards(recipe, form, now, call.addresses, call, fail, specialization.may_broadcast)
+    return pack_guards(guards, form, now, call.addresses, call, fail, specialization.may_broadcast)
 
 
 def _fail(call: DirectCall, span: Span, status: int, *fault: int) -> NoReturn:
@@ -104,12 +104,12 @@ def _fail(call: DirectCall, span: Span, status: int, *fault: int) -> NoReturn:
 def build_guards(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram | None:
     """Return the guard program for calls like one that a form fits without a look, or None."""
     try:
-        return _recipe(match, arguments, lookup)
+        return _guard_program(match, arguments, lookup)
     except (Unfit, AttributeError, LookupError, TypeError):  # also where a path leads nowhere now
         return None
 
 
-def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
+def _guard_program(match: Match, arguments: Arguments, lookup: Lookup) -> GuardProgram:
     variant, returns = match.specialization, match.specialization.typed.returns
     code = _direct_calls(variant)
     if code is None:

@@ -45,7 +45,7 @@ _PORTABLE_CHECKS = (
 def write_entry(
     match: Match,
     arguments: Mapping[str, Any],
-    recipe: GuardProgram | None,
+    guards: GuardProgram | None,
     definition: Definition,
     backend: str | None,
 ) -> None:
@@ -60,10 +60,10 @@ def write_entry(
         return
     storing.cache.put(persistent_cache.parsed_key(fingerprint), Entry({}, "", b""))
     try:
-        data = None if recipe is None else entry_data(match, recipe, definition)
+        data = None if guards is None else entry_data(match, guards, definition)
         keys_of_call = (
             persistent_cache.entry_keys(fingerprint, storing, arguments)
-            if _is_key_sufficient(match, arguments, recipe)
+            if _is_key_sufficient(match, arguments, guards)
             else ()
         )
     except (NotPortable, CdError):
@@ -80,13 +80,13 @@ def write_entry(
 
 
 def _is_key_sufficient(
-    match: Match, arguments: Mapping[str, Any], recipe: GuardProgram | None
+    match: Match, arguments: Mapping[str, Any], guards: GuardProgram | None
 ) -> bool:
     """Whether the key of an entry covers all that the checks of arguments do not, and the checks
     compare the arguments that are constants of the code."""
     constant = match.specialization.typed.constant
     steps = (
-        [step for step in recipe.steps if step.source[0] == ValueSource.ARGUMENT] if recipe else []
+        [step for step in guards.steps if step.source[0] == ValueSource.ARGUMENT] if guards else []
     )
     return all(
         step.check[0] in _PORTABLE_CHECKS
@@ -100,7 +100,7 @@ def _is_type_only(check: tuple[Any, ...]) -> bool:
 
 
 def entry_data(
-    match: Match, recipe: GuardProgram, definition: Definition
+    match: Match, guards: GuardProgram, definition: Definition
 ) -> persistent_cache.EntryData | None:
     """Return the data of an entry, None for unsupported code; raises Unknown where a value has no
     description."""
@@ -109,7 +109,7 @@ def entry_data(
     routine = specialization.routine
     code = None if routine is None else capabilities.direct_calls(routine.code)
     call = None if code is None else code.direct_call(match.arrays())
-    if call is None or not typed.steady or recipe.finish or (saved := call.saved) is None:
+    if call is None or not typed.steady or guards.finish or (saved := call.saved) is None:
         return None
     prefixes, owners = _function_paths(typed)
     scopes = _scopes(typed, prefixes, definition)
@@ -143,15 +143,15 @@ def entry_data(
         "faults": faults,
         "general": specialization.may_broadcast,
         "sources": other_sources,
-        "steps": [_encode_step(step, scopes) for step in recipe.steps],
-        "pairs": recipe.pairs,
-        "equals": recipe.equals,
-        "inputs": recipe.inputs,
-        "results": [[kind, _dtype(dtype), list(shape)] for kind, dtype, shape in recipe.results],
-        "whole": recipe.whole,
+        "steps": [_encode_step(step, scopes) for step in guards.steps],
+        "pairs": guards.pairs,
+        "equals": guards.equals,
+        "inputs": guards.inputs,
+        "results": [[kind, _dtype(dtype), list(shape)] for kind, dtype, shape in guards.results],
+        "whole": guards.whole,
         "parts": [
             [kind, _literal(what) if kind == PartKind.OBJECT else what]
-            for kind, what in recipe.parts
+            for kind, what in guards.parts
         ],
     }
 

@@ -120,7 +120,7 @@ class PersistentEntries:
         definition = self._definition
         try:
             inlined, scopes = _inlined_scopes(data, definition.scope)
-            recipe = _decode_program(
+            guards = _decode_program(
                 data, scopes, arguments
             )  # first: it captures the current objects
             if not is_valid(data["reads"], data["asked"], data["alike"], scopes):
@@ -136,7 +136,7 @@ class PersistentEntries:
         if call is None:
             return None
         fail = _raiser(call, definition)
-        program = pack_guards(recipe, form, current, call.addresses, call, fail, data["general"])
+        program = pack_guards(guards, form, current, call.addresses, call, fail, data["general"])
         RUNTIME.count("disk")
         return program
 

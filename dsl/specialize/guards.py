@@ -107,7 +107,7 @@ class CallShape(NamedTuple):
 
 
 def pack_guards(
-    recipe: GuardProgram,
+    guards: GuardProgram,
     form: CallShape,
     settings: object,
     code: tuple[int, int, int],
@@ -123,20 +123,20 @@ def pack_guards(
     (CD0301) falls back to the slow path, which tries whether sizes broadcast.
     """
     encoder = _Encoder(form)
-    steps = (*recipe.steps, *form.current(len(recipe.steps)))
+    steps = (*guards.steps, *form.current(len(guards.steps)))
     values = [pack_value(encoder.source(step.source), encoder.check(step.check)) for step in steps]
     results = [
         (program, encoder.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
-        for program, dtype, shape in recipe.results
+        for program, dtype, shape in guards.results
     ]
     parts, views = list[int](), list[int]()
-    for kind, value in recipe.parts:
-        at = 2 + 2 * len(recipe.parts) + len(views)
+    for kind, value in guards.parts:
+        at = 2 + 2 * len(guards.parts) + len(views)
         parts += (kind, at) if kind == PartKind.VIEW else encoder.part(kind, value)
         views += value if kind == PartKind.VIEW else ()
     program = pack_entry(
-        settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
-        recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts, *views),
+        settings, (form.positional, len(form.named)), values, guards.pairs, guards.equals,
+        guards.inputs, results, (guards.whole, len(guards.parts), *parts, *views),
         code,
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ def pack_guards(
             return problem.with_traceback(None)
 
     keep_alive = settings, held, *encoder.references
-    return None if program is None else (program, keep_alive, error, recipe.finish, recipe.settle)
+    return None if program is None else (program, keep_alive, error, guards.finish, guards.settle)
 
 
 class _Encoder:

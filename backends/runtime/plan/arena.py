@@ -200,29 +200,29 @@ def ancestors_of(body: Body) -> Sequence[int]:
 def arena_of(sizes: Mapping[Resource, int], lives: Mapping[Resource, Lifetime]) -> Arena:
     """Return places for arrays of some bytes; those that are needed at once lie apart."""
     names, overlaps = list(sizes), Overlaps()
-    apart: dict[Resource, set[Resource]] = {name: set() for name in names}
+    conflicts: dict[Resource, set[Resource]] = {name: set() for name in names}
     for at, name in enumerate(names):
         for other in names[:at]:
             if overlaps(lives[name], lives[other]):
-                apart[name].add(other)
-                apart[other].add(name)
+                conflicts[name].add(other)
+                conflicts[other].add(name)
     orders = (
         sorted(names, key=lambda name: -sizes[name]),
         names,
-        sorted(names, key=lambda name: (-len(apart[name]), -sizes[name])),
+        sorted(names, key=lambda name: (-len(conflicts[name]), -sizes[name])),
     )
-    found = [Arena(*placed(order, sizes, apart)) for order in orders]
+    found = [Arena(*placed(order, sizes, conflicts)) for order in orders]
     return min(found, key=lambda arena: arena.size)
 
 
 def placed(
-    order: Sequence[_K], sizes: Mapping[_K, int], apart: Mapping[_K, Collection[_K]]
+    order: Sequence[_K], sizes: Mapping[_K, int], conflicts: Mapping[_K, Collection[_K]]
 ) -> tuple[dict[_K, int], int]:
     """Return the offset of each array, and the size of all: the lowest free one, in an order."""
     offsets: dict[_K, int] = {}
     end = 0
     for name in order:
-        taken = sorted((offsets[each], offsets[each] + sizes[each]) for each in apart[name]
+        taken = sorted((offsets[each], offsets[each] + sizes[each]) for each in conflicts[name]
                        if each in offsets)  # fmt: skip
         offset = 0
         for first, last in taken:

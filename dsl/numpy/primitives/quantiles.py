@@ -110,7 +110,7 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     share_kind = _share_type(site, q)
     whole = unit == 1 and share_kind.dtype.kind in "biu"
     if not whole:
-        require_subtracted(site, _values(site, a), "quantile" if unit == 1 else "percentile")
+        require_subtracted(site, _values(site, a), _name(unit))
     is_vector = isinstance(q, Array) and q.rank == 1
     if isinstance(a, Masked) or is_vector or not all(map(_is_static, items)):
         return _dynamic_quantiles(site, a, q, axis, keepdims, unit, whole)
@@ -118,10 +118,10 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     if whole:  # 0 and 1 select elements: the minimum and the maximum
         results = [_select_extreme(site, a, share, axis, keepdims) for share in shares]
     elif share_kind.weak:
-        results = _static_quantiles(site, a, shares, axis, keepdims, "quantile")
+        results = _static_quantiles(site, a, shares, axis, keepdims, _name(unit))
     else:
         dtype = _result_type(array_of(site, a).kind.dtype, share_kind, unit)
-        results = _static_quantiles(site, a, shares, axis, keepdims, "quantile", dtype)
+        results = _static_quantiles(site, a, shares, axis, keepdims, _name(unit), dtype)
         results = [converted(site, result, dtype) for result in results]
     return results[0] if several is None else stacked(site, Group(tuple(results)))
 
@@ -154,15 +154,19 @@ def _result_type(dtype: DType, given: Kind, unit: int) -> DType:
 
 def _static_share(site: Site, item: Value, given: Kind, unit: int) -> Any:
     """Return a static share as a fraction in its type. CdValueError CD0442 outside of 0 to 1."""
-    share: Any = static_number(site, item, "a share")
+    number: Any = static_number(site, item, "a share")
     if not given.weak:
-        share = given.dtype.numpy.type(share)
-    if unit != 1:
-        share = share / unit
+        number = given.dtype.numpy.type(number)
+    share = number if unit == 1 else number / unit
     if not 0 <= share <= 1:
-        text = f"`quantile` takes shares between nothing and all, and is given {share:g} of all"
+        text = f"`{_name(unit)}` takes numbers from 0 to {unit}, and is given {number:g}"
         raise error("CD0442", CdValueError, text, site.span, helps=WAYS_OUT["CD0442"])
     return share
+
+
+def _name(unit: int) -> str:
+    """Return the function whose `q` has that unit."""
+    return "quantile" if unit == 1 else "percentile"
 
 
 def _select_extreme(site: Site, a: Value, share: int, axis: Value, keepdims: bool) -> Value:
@@ -184,9 +188,11 @@ def _dynamic_quantiles(
     shape: tuple[Affine, ...] = (const(1),) if keepdims else ()
     if isinstance(a, Masked):
         values = a.array if whole else array_of(site, converted_float(site, a.array))
-        lines, size = _selection_row(site, Masked(values, a.mask, a.held), axis, "quantile")
+        lines, size = _selection_row(site, Masked(values, a.mask, a.held), axis, _name(unit))
     else:
-        lines, shape = _gather_lines(site, a if whole else converted_float(site, a), axis, keepdims)
+        lines, shape = _gather_lines(
+            site, a if whole else converted_float(site, a), axis, keepdims, _name(unit)
+        )
         size = as_number(lines.shape[-1])
     weak = whole or share_kind.weak
     dtype = lines.kind.dtype if weak else _result_type(value_dtype, share_kind, unit)
@@ -266,10 +272,12 @@ def _dynamic_shares(site: Site, q: Value, dtype: DType, unit: int) -> Array:
     share = cast(shares.body, dtypes.float64)
     low, high = (Const(end, dtypes.float64) for end in (0.0, 1.0))
     inside = [Apply(OPS[op], (share, end), dtypes.bool_) for op, end in (("ge", low), ("le", high))]
-    text = "a quantile takes shares between nothing and all, and is given {0} of all"
+    text = f"`{_name(unit)}` takes numbers from 0 to {unit}, and is given {{0}}"
     fault = Fault("CD0442", "CdValueError", text, WAYS_OUT["CD0442"])
     test = Apply(OPS["and"], tuple(inside), dtypes.bool_)
-    site.ctx.check(test, fault, (share,), site.span, Domain(shares.ranges))
+    scaled = Apply(OPS["mul"], (share, Const(float(unit), dtypes.float64)), dtypes.float64)
+    shown = share if unit == 1 else scaled
+    site.ctx.check(test, fault, (shown,), site.span, Domain(shares.ranges))
     return shares
 
 
@@ -283,17 +291,17 @@ def _wrong_shares(site: Site, q: Value) -> CdError:
 
 
 def _gather_lines(
-    site: Site, a: Value, axis: Value, keepdims: bool
+    site: Site, a: Value, axis: Value, keepdims: bool, name: str
 ) -> tuple[Array, tuple[Affine, ...]]:
     """Return the elements of each result along a last axis, and the shape of the results."""
     source = array_of(site, a)
     dims: tuple[int, ...] = axes_of(site, axis, source.rank)
     if items_of(axis) is None:
-        lines, _ = along(site, source, axis, "quantile")
+        lines, _ = along(site, source, axis, name)
     else:
-        require_ordered(site, source, "quantile")
+        require_ordered(site, source, name)
         lines = along_all(site, source, dims)
-    require_elements(site, lines, (lines.rank - 1,), "quantile")
+    require_elements(site, lines, (lines.rank - 1,), name)
     if not keepdims:
         return lines, lines.shape[:-1]
     rank = range(source.rank)

@@ -64,7 +64,7 @@ def test_shares_may_be_known_to_the_run_only(dtype: str, size: tuple[int, int]) 
 def test_shares_of_the_run_are_from_nothing_to_all() -> None:
     function = pe.cd_from_source("lambda x, s: np.quantile(x, s)", {"np": np}, backend="numpy")
     for share in (1.5, -0.1, np.nan):
-        with pytest.raises(ValueError, match=f"CD0442.*is given {share} of all"):
+        with pytest.raises(ValueError, match=f"CD0442.*from 0 to 1, and is given {share}"):
             function(np.ones(3), share)
     with pytest.raises(pe.CdError, match=r"numbers along one axis, and is f64\[1, 3\]"):
         function(np.ones(3), np.ones((1, 3)))

@@ -4,7 +4,8 @@
     Arena       where each array lies in one piece of memory
 
 Two arrays share memory only if every use of one has ended, by the waits that the plan has anyway,
-when the other one is used first: no node waits for another one because of that. Branches of which
+when the other one is used first: no node waits for another one because of that. In program order
+one comes before the other, too, as a run that is traced is in that order. Branches of which
 one runs, and the parts of a loop before and after its predicate, share it, too. Places are found as
 by the allocators of neural networks: the largest arrays first, each at the lowest offset that is
 free while it is needed; in two other orders, too, of which the best one is taken (Pisarchyk and
@@ -172,7 +173,7 @@ class Overlaps:
         others, before_others = self._ordered(
             body, frozenset((other_at[0][0],)) if other_at else other.uses
         )
-        return uses & before_others != uses and others & before != others
+        return not (_precede(uses, others, before_others) or _precede(others, uses, before))
 
     def _ordered(self, body: Body, nodes: frozenset[int]) -> tuple[int, int]:
         """Return nodes as bits, and the nodes that have ended before any of them starts."""
@@ -183,6 +184,13 @@ class Overlaps:
             ended = [self._ancestors[body][at] for at in nodes]
             self._order[key] = sum(1 << at for at in nodes), functools.reduce(int.__and__, ended)
         return self._order[key]
+
+
+def _precede(nodes: int, others: int, before: int) -> bool:
+    """Whether nodes have ended before others, which have ancestors in common, start; also where all
+    run in program order, as they do while a trace is taken."""
+    first_other = (others & -others).bit_length()
+    return nodes & before == nodes and nodes.bit_length() < first_other
 
 
 def ancestors_of(body: Body) -> Sequence[int]:

@@ -12,7 +12,7 @@ from ....base.diagnostic import CdValueError, Diagnostic
 from ...device_arrays.copies import view_at
 from ..memory import Buffer, memory_guard
 from ..routine import Routine
-from .arena import ALIGNMENT, Arena, arena_of, lifetimes, uninitialized
+from .arena import ALIGNMENT, Arena, Overlaps, arena_of, lifetimes, uninitialized
 from .graph import Resource
 from .steps import Body, Maker
 
@@ -23,6 +23,8 @@ class PrivateMemory:
 
     arenas: tuple[Buffer, ...] = ()
     """The memory, one array of bytes for each place: the host, a stream of a device."""
+    places: tuple[Mapping[Resource, range], ...] = ()
+    """The bytes of each array in it."""
     size: int = 0
     """Its bytes."""
     unshared: int = 0
@@ -44,6 +46,21 @@ def require_written(name: str, body: Body, private: Mapping[Buffer, Maker]) -> N
         )  # fmt: skip
 
 
+def is_in_order(body: Body, private: Mapping[Buffer, Maker], memory: PrivateMemory) -> bool:
+    """Whether arrays that share memory are not needed at once by a body, a part of their plan."""
+    lives, overlaps = lifetimes(body, private), Overlaps()
+    for places in memory.places:
+        used = [(bytes_, lives[each]) for each, bytes_ in places.items() if each in lives]
+        used.sort(key=lambda pair: pair[0].start)
+        for at, (bytes_, life) in enumerate(used):
+            for others, other in used[at + 1 :]:
+                if others.start >= bytes_.stop:
+                    break
+                if overlaps(life, other):
+                    return False
+    return True
+
+
 def settled(
     name: str, body: Body, private: Mapping[Buffer, Maker], routines: Sequence[Routine]
 ) -> PrivateMemory:
@@ -60,15 +77,17 @@ def settled(
             lane = getattr(buffer.array, "home", (None, None))[1]
             place = places.setdefault((id(buffer.account), id(lane)), {})
             place[buffer] = buffer.array.nbytes
-    arenas = []
+    arenas, spans = [], []
     for sizes in places.values():
         arena = arena_of(sizes, lives)
+        spans.append({each: range(at, at + sizes[each]) for each, at in arena.offsets.items()})
         some = next(buffer for buffer in private if buffer in sizes)
         arenas.append(_moved(name, arena, some.account, private[some]))
     for routine in routines:
         routine.rebind()
     return PrivateMemory(
         tuple(arenas),
+        tuple(spans),
         sum(arena.array.nbytes for arena in arenas),
         sum(sum(sizes.values()) for sizes in places.values()),
     )

@@ -22,9 +22,9 @@ from ..queue import Event, WakeUps
 from ..routine import Routine
 from ..state import RUNTIME
 from ..transfer import queue_copy
-from .drafts import misuse
+from .drafts import misuse, not_taken
 from .driver import Driver, Lane, OwnLane, QueueLane
-from .private_arrays import PrivateMemory, require_written, settled
+from .private_arrays import PrivateMemory, is_in_order, require_written, settled
 from .recording import Recorded
 from .run_record import RunRecord
 from .steps import Body, Frame, Node, Step, scheduled
@@ -47,6 +47,13 @@ class Program:
             memory = settled(name, self.body, private, recorded.moved)
         else:
             require_written(name, self.body, private)
+            if not is_in_order(self.body, private, memory):
+                self.body = scheduled(recorded.nodes, 1)
+                if not is_in_order(self.body, private, memory):
+                    raise not_taken(
+                        f"`{name}` would run at once on several devices what shares memory",
+                        "make the tensors with `pe.tensor`",
+                    )
         self.memory = memory
         """That of the arrays that only the plan sees."""
         self.arguments: dict[str, bool] = {}

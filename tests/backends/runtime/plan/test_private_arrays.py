@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import random
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +86,63 @@ def test_two_plans_may_have_their_own_at_once() -> None:
     for run in runs:
         run.wait()
     assert scene.first(scene.b, scene.c) == [12.0, 12.0]
+
+
+class Random:
+    """A plan of random steps between three tensors, tensors of its own and results."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.plan = pe.plan(max_streams=rng.choice((None, 1, 2, 3)))
+        self.context = pe.device("cc").stream(threaded=False).context()
+        public = [pe.tensor(f"p{k}", SIZE, dtype="float64", init=k + 1.0) for k in range(3)]
+        self.results = [pe.tensor(f"r{k}", SIZE, dtype="float64") for k in range(4)]
+        own = [self.plan.tensor(f"h{k}", SIZE, dtype="float64") for k in range(6)]
+        self.values = {t.label: k + 1.0 for k, t in enumerate(public)}
+        self.steps: dict[str, tuple[pe.Tensor, pe.Tensor]] = {}
+        routines: list[Any] = []
+        for number in range(14):
+            written = list(dict.fromkeys(target for target, _ in self.steps.values()))
+            target, source = rng.choice(own + self.results), rng.choice(public + written)
+            if target is not source:
+                self.steps[f"step {number}"] = target, source
+                compiled = double.compile(target, source, name=f"step {number}")
+                routines.append(compiled.link(self.context))
+                self.context = routines[-1].context
+        with self.plan:
+            for routine in routines:
+                routine()
+
+    def follow(self, names: set[str]) -> None:
+        """Do some of the steps one after another."""
+        for name, (target, source) in self.steps.items():
+            if name in names:
+                self.values[target.label] = 2 * self.values[source.label]
+
+    def check(self) -> None:
+        written = {target.label for target, _ in self.steps.values()}
+        for result in self.results:
+            if result.label in written and result.label in self.values:
+                found = self.context.numpy(result)[0]
+                assert found == self.values[result.label], (result.label, self.steps)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_are_right_also_traced_and_of_parts(seed: int) -> None:
+    """A trace runs steps in program order, and a part has a schedule of its own."""
+    given = Random(seed)
+    given.follow(set(given.steps))
+    given.plan()
+    given.check()
+    with pe.trace():
+        given.plan()
+    given.check()
+    last = [name for name, (target, _) in given.steps.items() if target in given.results]
+    for name in last[-3:]:
+        part = given.plan.partial(destinations=[name])
+        given.follow({node.name for node in part.program.body.nodes})
+        part.run(on=pe.device("cc").stream()).wait()
+        given.check()
 
 
 USES: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -367,8 +367,12 @@ class Sides:
             self.record(plan, self.operations)
         self.shared += plan.stats()["unshared_bytes"] - plan.stats()["arena_bytes"] > 0
         for _ in range(times):
-            if self.rng.random() < 0.5:
+            drawn = self.rng.random()
+            if drawn < 0.4:
                 plan()
+            elif drawn < 0.5:
+                with pe.trace():  # in program order
+                    plan()
             else:
                 plan.run(on=pe.device(self.backend).stream()).wait()
             self.run(self.operations)

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.runtime.plan.private_arrays import is_in_order
+from plusequals.backends.runtime.plan.steps import scheduled
 
 from .scenes import SIZE, Scene, add, count_up, double, merged
 
@@ -143,6 +145,22 @@ def test_values_are_right_also_traced_and_of_parts(seed: int) -> None:
         given.follow({node.name for node in part.program.body.nodes})
         part.run(on=pe.device("cc").stream()).wait()
         given.check()
+
+
+def test_another_schedule_of_the_same_steps_may_need_them_at_once() -> None:
+    scene, plan = Scene(), pe.plan(max_streams=1)
+    routines = []
+    for target, label in ((scene.c, "h0"), (scene.d, "h1")):
+        own = plan.tensor(label, SIZE, dtype="float64")
+        routines += [scene.link(double, own, scene.a), scene.link(double, target, own)]
+    with plan:
+        for routine in routines:
+            routine()
+    program = plan.program
+    assert program.memory.size == BYTES, "one after another they share"
+    for streams, expected in ((1, True), (None, False)):
+        body = scheduled(program.body.nodes, streams)
+        assert is_in_order(body, program.recorded.private, program.memory) is expected
 
 
 USES: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -112,3 +112,23 @@ run = plan.run(on=pe.device("cc").stream())
 print("the caller goes on")
 run.wait()
 print(f"with more heat on the second one the answer is {answer.numpy()[0]:.2f}")
+
+# --- Memory and time ----------------------------------------------------------------------------
+#
+# Between two calls there are often values that nobody else looks at. `plan.tensor` makes a tensor
+# that only the plan sees: those that are not needed at the same time lie in the same memory. Here
+# four of them take the room of two.
+
+smooth = pe.plan(name="smooth")
+between = [smooth.tensor(f"between {n}", (size, size), dtype="float64") for n in range(4)]
+with smooth:
+    for new, old in zip([*between, second[1]], [first[1], *between], strict=True):
+        cool(new, old, second[2])
+print(f"\n{smooth.memory()}")
+
+# What ran when is seen in a profile; a run that was profiled says what its steps waited for.
+
+with pe.profile():
+    run = smooth.run()
+print(f"\n{len(run.timeline.works)} steps, the last one:")
+print("\n".join(run.explain("cool").splitlines()[-2:]))

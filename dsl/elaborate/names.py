@@ -9,7 +9,7 @@ from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
 from ..numpy.table import WORDS
 from ..source import surface as s
-from ..source.function_source import MISSING
+from ..source.function_source import MISSING, LateNumber
 from ..source.idx import Letter
 from ..values.builder import error
 from ..values.types import WEAK_INT
@@ -49,6 +49,8 @@ def resolve(frame: Frame, name: s.Name) -> Value:
             )  # fmt: skip
         owner = owner.parent
     captured = frame.lookup(name.id)
+    if isinstance(captured, LateNumber):
+        raise captured_number_error(name, captured.value)
     if captured is not MISSING and not isinstance(captured, Letter):
         path = Path(frame.key + name.id, (), captured=True)
         return frame.inputs.wrap(frame.ctx, path, captured, True, name.span)
@@ -67,6 +69,21 @@ def resolve(frame: Frame, name: s.Name) -> Value:
             helps=("write the recursion as a loop",),
         )  # fmt: skip
     raise unknown(frame, name)
+
+
+def captured_number_error(name: s.Name, number: object) -> CdError:
+    """Return the error CD0203 of a number that is bound to a name like an index variable."""
+    return captured_letter_error(
+        name, f"the number {number!r}",
+        f"rename the outside variable, or `del {name.id}`, to use it as an index",
+        f"pass it as an argument, or write `{name.id} + 0`, to use the number",
+    )  # fmt: skip
+
+
+def captured_letter_error(name: s.Name, what: str, *helps: str) -> CdError:
+    """Return the error CD0203 of a captured value whose name looks like an index variable."""
+    text = f"`{name.id}` looks like an index letter, but is {what} around the function"
+    return error("CD0203", CdNameError, text, name.span, helps=helps)
 
 
 def letter(frame: Frame, name: str, span: Span) -> Scalar:

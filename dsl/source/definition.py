@@ -79,11 +79,12 @@ class Definition:
     @cached_property
     def around(self) -> Scope:
         """The enclosing scope, with the names in subscripts that are fixed as index variables."""
-        letters = self.letters
-        if letters:
-            subscripts = index_letters.subscript_names(self.surface)
-            letters = {name: role for name, role in letters.items() if name in subscripts}
-        return self.scope._replace(letters=letters)
+        if not self._fixed:
+            return self.scope
+        subscripts = index_letters.subscript_names(self.surface)
+        letters = {name: role for name, role in self.letters.items() if name in subscripts}
+        late = subscripts.intersection(self._fixed).difference(letters)
+        return self.scope._replace(letters=letters, late=late)
 
     @cached_property
     def fingerprint(self) -> str | None:

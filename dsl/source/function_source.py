@@ -350,6 +350,13 @@ MISSING = _Missing()
 """The result of `Scope.lookup` for an unbound name."""
 
 
+class LateNumber(NamedTuple):
+    """A number that a name in a subscript was bound to after the function was decorated: it is open
+    whether it is meant, or an index variable."""
+
+    value: object
+
+
 class Scope(NamedTuple):
     """The enclosing scopes of a function. Each lookup is dynamic: no binding is frozen."""
 
@@ -357,14 +364,17 @@ class Scope(NamedTuple):
     globals: Mapping[str, object]
     builtins: Mapping[str, object]
     letters: Mapping[str, object] = MappingProxyType({})
-    """The values of names fixed as index variables, whatever number they are bound to now."""
+    """The values of names fixed as index variables, whatever they are bound to now."""
+    late: frozenset[str] = frozenset()
+    """Names in subscripts that were unbound at the decoration, and that the module assigns."""
 
     def lookup(self, name: str) -> object:
-        """Return the object that `name` is bound to now, or `MISSING`."""
+        """Return the object that `name` is bound to now, or `MISSING`; a number that a name was
+        bound to too late as a `LateNumber`."""
+        if name in self.letters:
+            return self.letters[name]
         value = self._bound(name)
-        if self.letters and is_number(value):
-            return self.letters.get(name, value)
-        return value
+        return LateNumber(value) if name in self.late and is_number(value) else value
 
     def _bound(self, name: str) -> object:
         if name in self.cells:

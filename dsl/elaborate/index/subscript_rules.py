@@ -6,14 +6,14 @@ import types
 
 import numpy as np
 
-from ....base.diagnostic import CdError, CdNameError, CdSyntaxError  # fmt: skip
+from ....base.diagnostic import CdSyntaxError  # fmt: skip
 from ...source import surface as s
-from ...source.function_source import MISSING, is_number
+from ...source.function_source import MISSING, LateNumber, is_number
 from ...source.idx import Letter
 from ...values.arrays import describe
 from ...values.builder import error
 from ...values.values import Section, Static, Value
-from ..names import is_letter
+from ..names import captured_letter_error, captured_number_error, is_letter
 from ..scope import LETTER, Frame
 
 
@@ -26,15 +26,12 @@ def refuse_captured_letters(frame: Frame, e: s.Subscript, array: bool) -> None:
         if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id) or _is_local(frame, item):
             continue
         captured = frame.lookup(item.id)
-        if is_number(captured):
-            raise _captured_letter_error(
-                item, f"the number {captured!r}",
-                f"rename the outside variable, or `del {item.id}`, to use it as an index",
-                f"pass it as an argument, or write `{item.id} + 0`, to use the number",
-            )  # fmt: skip
+        if isinstance(captured, LateNumber) or is_number(captured):
+            number = captured.value if isinstance(captured, LateNumber) else captured
+            raise captured_number_error(item, number)
         if array and _is_function_or_module(captured):
             what = describe(Static(captured))
-            raise _captured_letter_error(
+            raise captured_letter_error(
                 item, what, f"use another letter: `{_unused_letter(frame, e)}`",
                 f"or give {what} another name outside",
             )  # fmt: skip
@@ -48,12 +45,6 @@ def _is_local(frame: Frame, item: s.Name) -> bool:
             return True
         scope = scope.parent
     return False
-
-
-def _captured_letter_error(item: s.Name, what: str, *helps: str) -> CdError:
-    """Return the error of a captured value whose name looks like an index variable."""
-    text = f"`{item.id}` looks like an index letter, but is {what} around the function"
-    return error("CD0203", CdNameError, text, item.span, helps=helps)
 
 
 def _is_function_or_module(captured: object) -> bool:

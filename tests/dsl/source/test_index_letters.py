@@ -112,6 +112,43 @@ def test_a_number_is_no_letter_where_it_is_bound_before_or_assigned(tmp_path: Pa
     assert made.y.tolist() == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "bound", ["np.array([0, 2])", "slice(1, 3)", "(1,)", "'a'", "None", "True", "1.5", "open", "np"]
+)
+def test_what_a_loop_binds_is_not_looked_at(tmp_path: Path, bound: str) -> None:
+    made = module(
+        tmp_path,
+        f"""
+        @cd
+        def step(y, x):
+            y[i] = 2 * x[i]
+
+        step(y, x)
+        for i in [{bound}]:
+            step(y, x + 1)
+        """,
+    )
+    assert made.y.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_number_that_is_assigned_later_is_refused_wherever_it_is_used(tmp_path: Path) -> None:
+    made = module(
+        tmp_path,
+        """
+        @cd
+        def shift(y, x):
+            if m > 0:
+                y[m] = x[m - 1]
+
+        shift(y, x)
+        m = 0
+        """,
+    )
+    assert made.y.tolist() == [0.0, 0.0, 1.0]
+    with pe.override("numpy"), pytest.raises(CdError, match=r"CD0203.*the number 0(.*\n)*.*m > 0"):
+        made.shift(made.y, made.x)
+
+
 def test_compiled_forms_notice_what_a_namespace_binds() -> None:
     names: dict[str, object] = {}
     f = pe.cd_from_source("def f(y, x):\n    y[i] = x[i]", names, backend="numpy")

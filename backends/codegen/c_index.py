@@ -96,6 +96,8 @@ def _sum(index: Affine, is_wide: bool, scope: IndexScope) -> CText:
         text = _atom(atom, k == 1 or k == -1, is_wide, scope)
         sign, factor = _signed(k, scope.dialect)
         body = text if abs(k) == 1 else f"{text}*{factor}"
+        if not out and sign == "-" and body[0] == "-":
+            body = f"({body})"  # `--i` is a decrement
         out += (f" {sign} " if out else "-" if sign == "-" else "") + body
     if out[:1] == "-" and len(index.terms) == 1 and index.offset > 0:
         out = f"{index.offset} - {out[1:]}"

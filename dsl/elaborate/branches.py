@@ -91,8 +91,19 @@ def branch_with_rest(
 
 
 def _ends_in_raise(body: tuple[s.Statement, ...]) -> bool:
-    """Whether statements end in a `raise`, and return on no path."""
-    return bool(body) and isinstance(body[-1], s.Raise) and not returns_inside(body)
+    """Whether statements end in a `raise` on all paths, and return on none."""
+    return _raises(body) and not returns_inside(body)
+
+
+def _raises(body: tuple[s.Statement, ...]) -> bool:
+    """Whether statements end in a `raise` on all paths that do not return."""
+    match body[-1] if body else None:
+        case s.Raise():
+            return True
+        case s.If() as inner:
+            return _raises(inner.then) and _raises(inner.orelse)
+        case _:
+            return False
 
 
 def _branch_on(frame: Frame, test: Static | Scalar, statement: s.If, run: Run) -> None:
@@ -118,7 +129,10 @@ def _branch_on(frame: Frame, test: Static | Scalar, statement: s.If, run: Run) -
     second = frame.names
     problems.tell()
     frame.variables = {**first_variables, **frame.variables}
-    jumps = [_ends_in_jump(statement.then), _ends_in_jump(statement.orelse)]
+    jumps = [
+        _ends_in_jump(body, returns=names.get(RESULT) is not entry.get(RESULT))
+        for body, names in ((statement.then, first), (statement.orelse, second))
+    ]
     if jumps[0] or jumps[1]:
         frame.names = second if jumps[0] else first
     else:
@@ -147,9 +161,11 @@ def _maybe(ctx: Context) -> Iterator[None]:
         ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
 
 
-def _ends_in_jump(body: tuple[s.Statement, ...]) -> bool:
-    """Whether statements end in a jump or a `raise`."""
-    return bool(body) and isinstance(body[-1], s.Break | s.Continue | s.Raise)
+def _ends_in_jump(body: tuple[s.Statement, ...], returns: bool) -> bool:
+    """Whether statements, of which some path `returns`, end in a jump, or in a `raise` on all."""
+    if body and isinstance(body[-1], s.Break | s.Continue):
+        return True
+    return _raises(body) and not returns
 
 
 @dataclass(frozen=True, slots=True)

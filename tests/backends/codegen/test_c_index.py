@@ -119,7 +119,10 @@ def test_a_number_that_is_read_is_known_by_its_type() -> None:
     assert number(var(wide) + 1, here).text == "add_i64(wide, 1)"
 
 
-ATOMS = (n, i, multiply(n, m), multiply(i, i), multiply(n + 1, -m), floordiv(n, const(2)))
+ATOMS = (
+    n, i, multiply(n, m), multiply(i, i), multiply(n + 1, -m), multiply(-n, m), multiply(-i, n),
+    floordiv(n, const(2)),
+)  # fmt: skip
 SUMS = [
     atom * factor + rest
     for atom in ATOMS
@@ -136,6 +139,7 @@ def test_the_text_is_one_operand_in_every_context(context: str, least: int) -> N
     functions = {"floordiv_i64": lambda a, b: a // b}
     for index, factor in itertools.product(SUMS, (const(1), m, const(-2))):
         text = affine(index, scope(C), factor).within(least)
+        assert "--" not in text, "a decrement in C"
         for at in ({N: -5, M: 2, I: 1}, {N: 3, M: 7, I: 4}):
             value = evaluate(index, at) * evaluate(factor, at)
             if value:

@@ -13,50 +13,121 @@ vectors either, as each addition waits for the one before it: vectorization is p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ....lowering.ir.assignments import Access
+from ....base.dataclass import dataclass
+from ....lowering.ir.assignments import Access, Let
 from ....lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read
 from ....lowering.ir.indexing import Affine, Symbol
 from ....lowering.ir.loops import For, If, Stmt, Store, Update
+from ....lowering.ir.node import Node
+from ....lowering.ir.walk import free_symbols
 from .vectorizer_dependence import UNROLL_LIMIT
 
-_Place = tuple[int, tuple[Index, ...]]
-"""A node, by its id, and the subscripts of an element."""
+_Place = tuple[int, tuple[Index | None, ...]]
+"""A node, by its id, and the subscripts of an element; None for one that is computed."""
 
 
 def sums_in_order(loop: For) -> bool:
     """Whether an iteration adds several terms to one float, and may be vectorized."""
     terms: Counter[_Place] = Counter()
-    if not _count(loop.body, loop.symbol, (), terms):
+    lets = {stmt.symbol: stmt.value for stmt in _lets(loop.body)}
+    if not _Sums(loop.symbol, lets).count(loop.body, (), terms):
         return False
     return any(count > 1 for count in terms.values())
 
 
-def _count(
-    body: Sequence[Stmt], symbol: Symbol, inner: tuple[For, ...], terms: Counter[_Place]
-) -> bool:
-    """Count the terms that are added to each element that is the same in all iterations; return
-    whether the body, inside of some short loops, has no loops but short ones."""
+def _lets(body: Sequence[Stmt]) -> Iterator[Let]:
     for stmt in body:
         match stmt:
-            case Store(access, value) if _is_sum(access, symbol):
-                terms[access.node.id, access.index] += _added(value, access) * _times(access, inner)
-            case Update(access, op, value) if _is_sum(access, symbol):
-                added = (1 if op.name in ("add", "sub") else 0) + _added(value, access)
-                terms[access.node.id, access.index] += added * _times(access, inner)
+            case Let():
+                yield stmt
             case If(_, then, orelse):
-                if not all(_count(side, symbol, inner, terms) for side in (then, orelse)):
-                    return False
+                yield from (*_lets(then), *_lets(orelse))
             case For():
-                trip_count = (stmt.hi - stmt.lo).constant
-                if trip_count is None or trip_count >= UNROLL_LIMIT or stmt.kind == "vector":
-                    return False
-                if not _count(stmt.body, symbol, (*inner, stmt), terms):
-                    return False
+                yield from _lets(stmt.body)
             case _:
                 pass
-    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The sums in the iterations of a loop."""
+
+    symbol: Symbol
+    lets: Mapping[Symbol, Expr]
+    """The values that an iteration binds."""
+
+    def count(self, body: Sequence[Stmt], inner: tuple[For, ...], terms: Counter[_Place]) -> bool:
+        """Count the terms that are added to each element that is the same in all iterations; return
+        whether the body, inside of some short loops, has no loops but short ones."""
+        for stmt in body:
+            match stmt:
+                case Store(access, value) if self.is_sum(access):
+                    added = self.added(value, self.place(access.node, access.index))
+                    terms[self.place(access.node, access.index)] += added * _times(access, inner)
+                case Update(access, op, value) if self.is_sum(access):
+                    place = self.place(access.node, access.index)
+                    added = (1 if op.name in ("add", "sub") else 0) + self.added(value, place)
+                    terms[place] += added * _times(access, inner)
+                case If(_, then, orelse):
+                    if not all(self.count(side, inner, terms) for side in (then, orelse)):
+                        return False
+                case For():
+                    trip_count = (stmt.hi - stmt.lo).constant
+                    if trip_count is None or trip_count >= UNROLL_LIMIT or stmt.kind == "vector":
+                        return False
+                    if not self.count(stmt.body, (*inner, stmt), terms):
+                        return False
+                case _:
+                    pass
+        return True
+
+    def place(self, node: Node, index: tuple[Index, ...]) -> _Place:
+        """Return the key of an element: those at computed subscripts may be the same one."""
+        return node.id, tuple(
+            None if isinstance(at, Dynamic) or any(s in self.lets for s in at.symbols()) else at
+            for at in index
+        )
+
+    def is_sum(self, access: Access) -> bool:
+        """Whether an element is a float that every iteration of the loop accesses."""
+        return access.node.dtype.kind in "fc" and not any(map(self.varies, access.index))
+
+    def varies(self, at: Index) -> bool:
+        """Whether a subscript depends on the iteration."""
+        pending = list(free_symbols(at.value) if isinstance(at, Dynamic) else at.symbols())
+        seen = set(pending)
+        while pending:
+            symbol = pending.pop()
+            if symbol == self.symbol:
+                return True
+            if symbol in self.lets:
+                found = free_symbols(self.lets[symbol]) - seen
+                seen |= found
+                pending += found
+        return False
+
+    def added(self, value: Expr, place: _Place) -> int:
+        """Return how many terms a value adds to the element that it is stored to."""
+        match value:
+            case Apply(op, (left, right)) if op.name in ("add", "sub"):
+                return max(
+                    1 + self.added(side, place) if self.reads(side, place) else 0
+                    for side in (left, right)
+                )
+            case _:
+                return 0
+
+    def reads(self, value: Expr, place: _Place) -> bool:
+        """Whether a sum has an element as a term."""
+        match value:
+            case Read(node, index):
+                return self.place(node, index) == place
+            case Apply(op, args) if op.name in ("add", "sub"):
+                return any(self.reads(side, place) for side in args)
+            case _:
+                return False
 
 
 def _times(access: Access, inner: tuple[For, ...]) -> int:
@@ -66,31 +137,3 @@ def _times(access: Access, inner: tuple[For, ...]) -> int:
         if not any(loop.symbol in at.symbols() for at in access.index if isinstance(at, Affine)):
             times *= max((loop.hi - loop.lo).constant or 0, 0)
     return times
-
-
-def _is_sum(access: Access, symbol: Symbol) -> bool:
-    """Whether an element is a float that every iteration of a loop accesses."""
-    if access.node.dtype.kind not in "fc":
-        return False
-    return not any(isinstance(at, Dynamic) or symbol in at.symbols() for at in access.index)
-
-
-def _added(value: Expr, access: Access) -> int:
-    """Return how many terms a value adds to the element that it is stored to."""
-    match value:
-        case Apply(op, (left, right)) if op.name in ("add", "sub"):
-            return max(
-                1 + _added(side, access) if _reads(side, access) else 0 for side in (left, right)
-            )
-        case _:
-            return 0
-
-
-def _reads(value: Expr, access: Access) -> bool:
-    match value:
-        case Read(node, index):
-            return node.id == access.node.id and index == access.index
-        case Apply(op, args) if op.name in ("add", "sub"):
-            return any(_reads(side, access) for side in args)
-        case _:
-            return False

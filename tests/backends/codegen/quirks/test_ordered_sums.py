@@ -19,6 +19,12 @@ SUMS = {
     "an element": "for i in range(N):\n    o[0] += d[2*i+1]\n    o[0] += d[2*i]\ns = o[0]",
     "of each row": "for k in range(2):\n    for i in range(N):\n        o[k] += d[2*i+1]\n"
     "        o[k] += d[2*i]\ns = o[0] + 3 * o[1]",
+    "a computed element": "q = int(abs(d[0]) * 0)\nfor i in range(N):\n    o[q] += d[2*i+1]\n"
+    "    o[q] += d[2*i]\ns = o[q]",
+    "a computed element, stored": "q = int(abs(d[0]) * 0)\nfor i in range(N):\n"
+    "    o[q] = o[q] + d[2*i+1] + d[2*i]\ns = o[q]",
+    "computed twice": "for i in range(N):\n    o[int(abs(d[0]) * 0)] += d[2*i+1]\n"
+    "    o[int(abs(d[1]) * 0)] += d[2*i]\ns = o[0]",
     "NumPy": "s = d[:2*N].reshape(N, 2)[:, ::-1].sum()",
     "taken": "s = d[:4*N].reshape(N, 4)[:, [2, 0, 3, 1]].sum()",
 }
@@ -54,3 +60,4 @@ def test_only_several_terms_of_an_iteration_keep_vectors_away() -> None:
     assert "apart();" not in code("o[0] += d[2*i]; o[1] += d[2*i+1]")
     assert "apart();" not in code("o[i] += d[2*i]; o[i] += d[2*i+1]")
     assert "apart();" not in code("o[0] += d[i] + d[i+1]")
+    assert "apart();" not in code("o[int(d[i])] += d[2*i]; o[int(d[i])] += d[2*i+1]")

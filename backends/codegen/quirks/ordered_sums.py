@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ....base.dataclass import dataclass
 from ....lowering.ir.assignments import Access, Let
-from ....lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read
+from ....lowering.ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, walk
 from ....lowering.ir.indexing import Affine, Symbol
 from ....lowering.ir.loops import For, If, Stmt, Store, Update
 from ....lowering.ir.node import Node
@@ -31,21 +31,28 @@ _Place = tuple[int, tuple[Index | None, ...]]
 def sums_in_order(loop: For) -> bool:
     """Whether an iteration adds several terms to one float, and may be vectorized."""
     terms: Counter[_Place] = Counter()
-    lets = {stmt.symbol: stmt.value for stmt in _lets(loop.body)}
-    if not _Sums(loop.symbol, lets).count(loop.body, (), terms):
+    lets: dict[Symbol, Expr] = {}
+    numbers: dict[int, list[Expr]] = {}
+    for stmt in _statements(loop.body):
+        match stmt:
+            case Let(symbol, value):
+                lets[symbol] = value
+            case Store(access, value) if not access.index:
+                numbers.setdefault(access.node.id, []).append(value)
+    if not _Sums(loop.symbol, lets, numbers).count(loop.body, (), terms):
         return False
     return any(count > 1 for count in terms.values())
 
 
-def _lets(body: Sequence[Stmt]) -> Iterator[Let]:
+def _statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Yield statements and those inside."""
     for stmt in body:
+        yield stmt
         match stmt:
-            case Let():
-                yield stmt
             case If(_, then, orelse):
-                yield from (*_lets(then), *_lets(orelse))
+                yield from _statements((*then, *orelse))
             case For():
-                yield from _lets(stmt.body)
+                yield from _statements(stmt.body)
             case _:
                 pass
 
@@ -57,6 +64,8 @@ class _Sums:
     symbol: Symbol
     lets: Mapping[Symbol, Expr]
     """The values that an iteration binds."""
+    numbers: Mapping[int, Sequence[Expr]]
+    """The values that it stores to nodes without axes, by their ids."""
 
     def count(self, body: Sequence[Stmt], inner: tuple[For, ...], terms: Counter[_Place]) -> bool:
         """Count the terms that are added to each element that is the same in all iterations; return
@@ -95,17 +104,18 @@ class _Sums:
         return access.node.dtype.kind in "fc" and not any(map(self.varies, access.index))
 
     def varies(self, at: Index) -> bool:
-        """Whether a subscript depends on the iteration."""
-        pending = list(free_symbols(at.value) if isinstance(at, Dynamic) else at.symbols())
-        seen = set(pending)
+        """Whether a subscript is computed from the number of the iteration."""
+        pending = [at.value if isinstance(at, Dynamic) else Position(at)]
+        seen: set[object] = set()
         while pending:
-            symbol = pending.pop()
-            if symbol == self.symbol:
+            value = pending.pop()
+            symbols = free_symbols(value) - seen
+            if self.symbol in symbols:
                 return True
-            if symbol in self.lets:
-                found = free_symbols(self.lets[symbol]) - seen
-                seen |= found
-                pending += found
+            nodes = {each.node.id for each in walk(value) if isinstance(each, Read)} - seen
+            seen |= symbols | nodes
+            pending += [self.lets[symbol] for symbol in symbols if symbol in self.lets]
+            pending += [stored for node in nodes for stored in self.numbers.get(node, ())]
         return False
 
     def added(self, value: Expr, place: _Place) -> int:

@@ -37,7 +37,7 @@ def test_terms_are_added_in_their_order(name: str, optimize: int, kind: str) -> 
     rng = np.random.default_rng(5)
     parts = rng.integers(-8, 9, (2, 2, 160)) / 4
     d, e = (parts[0] + 1j * parts[1] if kind == "c16" else parts[0]).astype(kind)
-    for count in (4, 8, 33):
+    for count in (4, 8, 16, 33):
         lines = SUMS[name].replace("N", str(count)).splitlines()
         body = "".join(f"    {line}\n" for line in lines)
         text = f"def f(d, e, o):\n    s = d[0] * 0\n{body}    return s\n"
@@ -48,6 +48,27 @@ def test_terms_are_added_in_their_order(name: str, optimize: int, kind: str) -> 
             with settings.override(profile=profile, optimize=optimize):
                 f = pe.cd_from_source(text, {"np": np})
                 assert f(d, e, np.zeros(2, kind)) == wanted, (count, profile)
+
+
+@pytest.mark.parametrize("optimize", [1, 2, 3])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "o[q] += d[2*i+1]\n        o[q] += d[2*i]",
+        "o[q] = o[q] + d[2*i+1] + d[2*i]",
+        "o[k[0]] += d[2*i+1]\n        o[k[0]] += d[2*i]",
+        "p = k[0]\n        o[p] += d[2*i+1]\n        o[p] += d[2*i]",
+    ],
+)
+def test_an_element_may_be_chosen_by_an_array(lines: str, optimize: int) -> None:
+    text = f"def f(d, k, o):\n    q = k[0]\n    for i in range(16):\n        {lines}\n"
+    d, k, found, wanted = np.arange(64.0) % 7, np.array([1, 0]), np.zeros(2), np.zeros(2)
+    with settings.override(optimize=optimize):
+        pe.cd_from_source(text)(d, k, found)
+    plain: dict[str, object] = {}
+    exec(text, plain)
+    plain["f"](d, k, wanted)  # type: ignore[operator]  # it is the function
+    assert found.tolist() == wanted.tolist()
 
 
 def test_only_several_terms_of_an_iteration_keep_vectors_away() -> None:

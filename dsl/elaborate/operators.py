@@ -289,9 +289,14 @@ def _combine_sequences(
 ) -> Value | None:
     """Return `+` and `*` of sequences with Python's meaning; None where NumPy's applies."""
     a, b = items_of(left), items_of(right)
+    if (_is_range(left) or _is_range(right)) and _is_sequence(left) and _is_sequence(right):
+        raise error(
+            "CD0404", CdTypeError,
+            f"`{op}` is not defined for {describe(left)} and {describe(right)}", span,
+            helps=("make a list or an array of the range: `list(range(n))`, `np.arange(n)`",),
+        )  # fmt: skip
     if op == "+" and a is not None and b is not None:
-        is_range = _is_range(left) or _is_range(right)
-        if not is_range and (kind := _sequence_kind(left)) == _sequence_kind(right):
+        if (kind := _sequence_kind(left)) == _sequence_kind(right):
             return Group((*a, *b), kind)
         raise error(
             "CD0404", CdTypeError,
@@ -329,7 +334,7 @@ def _repeated(frame: Frame, sequence: Group, times: Value, span: Span) -> Value 
                 f"known when compiling, not {describe(times)}", span,
                 helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
-        case Scalar() | Static() if not _is_range(times):
+        case Scalar() | Static():
             raise error(
                 "CD0404", CdTypeError,
                 f"`*` repeats {describe(sequence)}, and is given {describe(times)}", span,
@@ -356,6 +361,11 @@ def is_numpy(value: Value) -> bool:
             return isinstance(inner, np.generic)
         case _:
             return isinstance(value, Handle)
+
+
+def _is_sequence(value: Value) -> bool:
+    """Whether a value is a list, tuple or range of Python's."""
+    return _is_range(value) or is_list(value)
 
 
 def _is_range(value: Value) -> bool:
@@ -408,10 +418,14 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if is_list(left) and is_list(right):
         return _compare_sequences(frame, op, left, right, span)
+    unlike = _is_sequence(left) != _is_sequence(right) or _is_range(left) or _is_range(right)
+    if unlike and not any(is_numpy(side) or isinstance(side, Opaque) for side in (left, right)):
+        return _compare_unlike(op, left, right, span)
+    is_converted = unlike and (is_numpy(left) or is_numpy(right))  # a range becomes an array
     if isinstance(left, Opaque) and isinstance(right, Opaque) and op in ("==", "!="):
         if _is_no_number(left) and _is_no_number(right):
             return identity.identity(frame, "is" if op == "==" else "is not", left, right, span)
-    elif _is_no_number(left) or _is_no_number(right):
+    elif not is_converted and (_is_no_number(left) or _is_no_number(right)):
         arrays = (isinstance(v, Array) and v.rank and not v.listed for v in (left, right))
         if op in ("==", "!=") and not any(arrays):
             return Static(op == "!=")
@@ -426,6 +440,15 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if outcome is not None and not frame.letters:
             return Static(outcome)
     return result
+
+
+def _compare_unlike(op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return the comparison of a list, tuple or range with what is none: by `==` they differ."""
+    if op in ("==", "!="):
+        return Static(op == "!=")
+    text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+    helps = ("to compare each item, make an array: `np.array([1, 2]) < x`",)
+    raise error("CD0404", CdTypeError, text, span, helps=helps)
 
 
 def _is_no_number(value: Value) -> bool:

@@ -271,7 +271,7 @@ def _axes_of_items(items: Sequence[Value], arrays: Mapping[int, Array]) -> set[i
 
 def as_read(value: Value) -> Value:
     """Return a subscript's value as an rvalue: a gather is a copy, also where it is affine."""
-    if isinstance(value, Array) and value.chosen and value.view is not None:
+    if isinstance(value, Array) and value.chosen:
         return replace(value, copied=True)
     return value
 

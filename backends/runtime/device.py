@@ -21,6 +21,7 @@ The first CPU device uses host memory: fields that its streams only read are nev
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Any
@@ -34,6 +35,7 @@ from .argument_checks import device_name, expect_merge, field_of, wrong_argument
 from .field import Field, read_snapshot, unseen
 from .foreign_access import array_access
 from .memory import Buffer, HostMemory, MemoryAccount, memory_of
+from .queue import Event
 from .state import RUNTIME
 from .transfer import MergeQueue, decide, merge_copy, merge_in_place, queue_copy
 
@@ -73,6 +75,8 @@ class Context:
         self.notes: dict[object, Any] = {}
         """Facts for routines linked later: the first writer of a field, versions that were read."""
         self._arrays: dict[Field, Buffer] = {}
+        self._runs: list[Event] = []
+        """The runs of plans that use it, but for some that have ended."""
         self.routines: weakref.WeakSet[Any] = weakref.WeakSet()
         """The routines that were linked into it, and let go of its arrays when it ends."""
         self._children: weakref.WeakSet[Context] = weakref.WeakSet()
@@ -306,15 +310,20 @@ class Context:
     def finalize(self) -> None:
         """Wait for the stream and free the arrays of this context, not its parents'; idempotent.
 
-        Routines that were linked into it let go of them, and are not called any more.
+        Runs of plans that use it are waited for. Routines that were linked into it let go of them,
+        and are not called any more. Raises CdBackendError CD0877 where the thread would wait for
+        itself.
         """
+        runs: list[Event] = []
         if recorder := RUNTIME.planned():
             recorder.touch("a context")
 
         def decision() -> bool:
             if self.finalized:
                 return False
-            hazards.dependences_of(self.stream, tuple(self._arrays.values()), ())  # or CD0877
+            runs[:] = self._runs_in_flight()
+            writers = hazards.dependences_of(self.stream, tuple(self._arrays.values()), ())
+            hazards.require_progress(RUNTIME.holds, (*writers, *runs))
             self.finalized = True
             self._end()
             for held_field, buffer in self._arrays.items():
@@ -324,11 +333,22 @@ class Context:
 
         if not decide(decision, self.stream):
             return
+        for run in runs:  # before anything is let go of, also where this is interrupted
+            run.settle()  # a failure is raised where the run is waited for
         try:
             self.stream.synchronize()
         finally:
             self._arrays.clear()
             self._release()
+
+    def note_run(self, run: Event) -> None:
+        """Record a run of a plan that uses it. Precondition: the scheduling lock is held."""
+        self._runs = [*(event for event in self._runs if not event.done), run]
+
+    def _runs_in_flight(self) -> Iterator[Event]:
+        yield from (run for run in self._runs if not run.done)
+        for child in list(self._children):
+            yield from child._runs_in_flight()
 
     def _end(self) -> None:
         self.live = False

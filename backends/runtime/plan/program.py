@@ -141,6 +141,8 @@ class Program:
 
             event = hazards.enqueue(queue, run, self.reads, self.writes)
             event.keep()
+            for context in self.recorded.contexts:
+                context.note_run(event)
             for note in self._notes:
                 note()
         queue.flush(event)

@@ -15,7 +15,7 @@ import pytest
 
 import plusequals as pe
 
-from .scenes import SIZE, Scene, count_up, put, take
+from .scenes import SIZE, Scene, count_up, double, put, take
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -163,3 +163,26 @@ def test_an_interrupt_ends_a_run_and_the_plan_goes_on() -> None:
         command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert "went on" in ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("looping", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_the_end_of_a_context_waits_for_the_runs_that_use_it(looping: bool, own: bool) -> None:
+    scene, plan = Scene(), pe.plan()
+    between = plan.tensor("h", SIZE, dtype="float64") if own else scene.d
+    first, second = scene.link(double, between, scene.b), scene.link(double, scene.c, between)
+    up = scene.link(count_up, scene.c)
+    with plan:
+        first()
+        second()
+        with plan.while_(lambda n: n < (30 if looping else 1)):
+            up()
+    stream, gate = pe.device("cc").stream(), threading.Event()
+    stream.submit(gate.wait)
+    runs = [plan.run(on=stream) for _ in range(2)]
+    threading.Timer(0.05, gate.set).start()
+    first.context.finalize()
+    assert all(run.done for run in runs)
+    assert scene.c.numpy()[0] == 4.0 + (30 if looping else 1)
+    with pytest.raises(pe.CdError, match="CD0845"):
+        plan()

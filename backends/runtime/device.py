@@ -35,7 +35,7 @@ from .argument_checks import device_name, expect_merge, field_of, wrong_argument
 from .field import Field, read_snapshot, unseen
 from .foreign_access import array_access
 from .memory import Buffer, HostMemory, MemoryAccount, memory_of
-from .queue import Event
+from .queue import Event, Worker
 from .state import RUNTIME
 from .transfer import MergeQueue, decide, merge_copy, merge_in_place, queue_copy
 
@@ -423,6 +423,8 @@ class Device:
     separate: weakref.WeakSet[Field] = field(default_factory=weakref.WeakSet)
     """Fields with a private array per stream."""
     streams: weakref.WeakSet[Stream] = field(default_factory=weakref.WeakSet)
+    workers: weakref.WeakSet[Worker] = field(default_factory=weakref.WeakSet)
+    """Those of all streams, also of streams that were collected before their work ended."""
     stream_count: int = 0
 
     @property
@@ -475,15 +477,16 @@ class Device:
             self.stream_count += 1
             self.streams.add(stream)
             stream.worker.holds = RUNTIME.holds
+            self.workers.add(stream.worker)
             RUNTIME.workers.add(stream.worker)
         return stream
 
     def synchronize(self) -> None:
         """Wait until the work of all streams is done; raises the first failure."""
         failures = []
-        for stream in list(self.streams):
+        for worker in list(self.workers):  # also of streams that nobody refers to any more
             try:
-                stream.synchronize()
+                worker.synchronize()
             except BaseException as error:  # wait for the others nevertheless
                 failures.append(error)
         if failures:

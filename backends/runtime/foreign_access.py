@@ -55,7 +55,8 @@ def array_access(context: ArrayContext, field: Field, mode: str) -> Iterator[Arr
             context.adopt(field, written=True)
         if "r" in mode:
             context.refresh(field, buffer)
-        accesses.append(_Access(field, buffer, is_written))  # also where a step fails afterwards
+        accesses.append(_Access(field, buffer, is_written))  # first: it is left, whatever happens
+        accesses[0].begin()
 
     try:
         decide(decision, context.stream)
@@ -69,19 +70,24 @@ def array_access(context: ArrayContext, field: Field, mode: str) -> Iterator[Arr
 
 
 class _Access:
-    """An access to an array, recorded as a use and, if it writes, as a new version.
-
-    Precondition: the scheduling lock is held.
-    """
+    """An access to an array."""
 
     def __init__(self, field: Field, buffer: Buffer, is_written: bool) -> None:
-        self.field, self.buffer, self.before = field, buffer, buffer.tick
-        uses = ((), (buffer,)) if is_written else ((buffer,), ())
-        self.hold = hazards.hold(field.label, *uses)
-        if is_written:
-            field.record_write(buffer)
-        self.tick = buffer.tick
+        self.field, self.buffer, self.is_written = field, buffer, is_written
+        self.before = self.tick = buffer.tick
+        self.hold = hazards.Hold(field.label, RUNTIME.holds)
         self.is_entered = False
+
+    def begin(self) -> None:
+        """Record it as a use and, if it writes, as a new version.
+
+        Precondition: the scheduling lock is held.
+        """
+        uses = ((), (self.buffer,)) if self.is_written else ((self.buffer,), ())
+        hazards.begin_hold(self.hold, *uses)
+        if self.is_written:
+            self.field.record_write(self.buffer)
+        self.tick = self.buffer.tick
 
     def enter(self) -> None:
         """Wait for what it depends on; raises the error of a step among that."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...base.diagnostic import CdBackendError, Diagnostic
@@ -51,17 +52,16 @@ def detach_readers(buffers: Sequence[Buffer]) -> None:
             buffer.lent.popitem()[1]()
 
 
-def hold(label: str, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Hold:
+def begin_hold(held: Hold, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
     """Record a use of arrays by the calling thread, which lasts until it is released.
 
     Precondition: the scheduling lock is held. Raises CdBackendError CD0877 where it would wait for
     another hold of the same thread.
     """
     detach_readers(writes)
-    queue = Queue(f"foreign code with `{label}`", threaded=False)
-    held = Hold(label, queue.worker, dependences_of(queue, reads, writes), RUNTIME.holds)
+    queue = Queue(f"foreign code with `{held.label}`", threaded=False)
+    held.begin(queue.worker, dependences_of(queue, reads, writes))
     record_accesses(held, reads, writes)
-    return held
 
 
 def dependences_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
@@ -118,12 +118,10 @@ def _is_dependence(event: Event, worker: Worker) -> bool:
 class Hold(Event):
     """The use of arrays by foreign code in the thread that made it."""
 
-    def __init__(
-        self, label: str, worker: Worker, waits: Sequence[Event], holds: list[Holder]
-    ) -> None:
-        self.label, self.worker = label, worker
+    def __init__(self, label: str, holds: list[Holder]) -> None:
+        self.label = label
         self.is_retained = True
-        self._waits = waits
+        self._waits: Sequence[Event] = ()
         self._thread = threading.get_ident()
         self._is_released = False
         self._releases = WakeUps()
@@ -132,7 +130,11 @@ class Hold(Event):
         self._work: Any = None
         """What foreign code has queued on a device, which ends later than the hold."""
         self._holds = holds
-        holds.append(self)
+
+    def begin(self, worker: Worker, waits: Sequence[Event]) -> None:
+        """Record it as one of its thread, with what it waits for."""
+        self.worker, self._waits = worker, waits
+        self._holds.append(self)
 
     @property
     def is_own(self) -> bool:
@@ -154,10 +156,11 @@ class Hold(Event):
         """
         if not self._is_released:
             self._work = work
-            self._holds.remove(self)
             self.done = work is None and not self._waits
-            self._is_released = True
+            self._is_released = True  # first: it is nobody's then, wherever an interrupt comes
             self._releases.note()
+        with suppress(ValueError):
+            self._holds.remove(self)
 
     def query(self) -> bool:
         """Whether it has been released and its work is done."""

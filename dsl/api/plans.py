@@ -15,6 +15,7 @@ import numpy as np
 
 from ...backends.runtime.argument_checks import field_of, wrong_argument
 from ...backends.runtime.device import Device
+from ...backends.runtime.field import unseen
 from ...backends.runtime.parameter_slots import Argument, Resident
 from ...backends.runtime.plan.plan import Plan
 from ...backends.runtime.plan.recording import Recorder
@@ -137,6 +138,9 @@ def eval(*tensors: Any) -> None:  # the name that other array libraries have for
     CdTypeError CD0852 for anything but tensors and fields.
     """
     fields = [field_of(given) for given in tensors]
+    for field in fields:
+        if field.owner is not None:
+            raise unseen(field.label, field.owner)
     if recorder := RUNTIME.planned():
         recorder.touch(", ".join(field.label for field in fields) or "what was put off")
     for field in fields:

@@ -17,8 +17,8 @@ def profile() -> Iterator[Timeline]:
     one records. Exceptions are raised where they are awaited, as without a profile.
     """
     outer, timeline = RUNTIME.timeline, Timeline()
-    RUNTIME.note(timeline)
     try:
+        RUNTIME.note(timeline)
         yield timeline
     finally:
         RUNTIME.note(outer)

@@ -19,6 +19,8 @@ from .bindings import copy_into, uses_symbols
 from .scope import EXIT
 
 _JUMPS = s.Break | s.Continue
+_MAX_REPEATED = 5
+"""How many statements in a row may return in the middle of a side: each doubles what follows."""
 
 
 def leaves(body: Body) -> bool:
@@ -37,6 +39,15 @@ def returns_inside(body: Body) -> bool:
         or isinstance(statement, s.For | s.While) and returns_inside(statement.body)
         for statement in body
     )  # fmt: skip
+
+
+def returns_within(statement: s.If, rest: Body) -> bool:
+    """Whether a side of an `if` returns in the middle, so that what follows belongs to its paths.
+
+    That is elaborated in each side then, so that there may not be too many of them in a row.
+    """
+    row = sum(isinstance(one, s.If) and returns_inside((one,)) for one in rest)
+    return returns_inside((statement,)) and row < _MAX_REPEATED
 
 
 def straightened(body: Body, flag: str) -> Body:

@@ -88,25 +88,13 @@ def _takes_continuation(
     """Whether a statement returns on some paths, so that its continuation is elaborated with it."""
     match statement:
         case s.If():
-            returns = branches.returns(statement) or _returns_within(frame, statement, rest)
+            within = frame.exits is None and early_exit.returns_within(statement, rest)
+            returns = branches.returns(statement) or within
             return returns and bool(rest) and not guard_letters(frame, statement)
         case s.For() | s.While():
             return frame.exits is None and early_exit.returns_inside(statement.body)
         case _:
             return False
-
-
-def _returns_within(frame: Frame, statement: s.If, rest: tuple[s.Statement, ...]) -> bool:
-    """Whether a side of an `if` returns in the middle, and goes on otherwise.
-
-    The rest is elaborated in each side then, so that there may not be too many of them.
-    """
-    return (
-        frame.exits is None
-        and early_exit.returns_inside((statement,))
-        and sum(isinstance(one, s.If) and early_exit.returns_inside((one,)) for one in rest)
-        < _MAX_REPEATED
-    )
 
 
 def _run_with_continuation(
@@ -144,8 +132,6 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
     return RESULT not in frame.names
 
 
-_MAX_REPEATED = 5
-"""How many statements in a row may return in the middle of a side: each doubles what follows."""
 _UNGUARDED = (s.Return, s.Assert, s.Raise, s.Evaluate, s.Declare, s.Break, s.Continue, s.Define)
 """Statements refused under a guard on index variables: they have no iteration domain."""
 

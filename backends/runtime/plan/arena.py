@@ -125,11 +125,13 @@ def _exposed(node: Node) -> tuple[Set[Resource], Set[Resource]]:
             return reads, frozenset(node.writes) - reads
         case Loop():
             before, written = _exposed_in(node.before)
-            after, _ = _exposed_in(node.after)
+            after, later = _exposed_in(node.after)
             asked = frozenset(node.predicate.buffers)
             targets = frozenset(carry.target for carry in node.carries)
             sources = frozenset(carry.source for carry in node.carries)
-            return before | (after | asked) - written | targets, written | sources
+            carried = sources & (written | later)  # after no iteration the target's first value
+            read = before | (after | asked) - written | targets | (sources - carried)
+            return read, written | carried
         case Branch():
             inner = [_exposed_in(branch) for branch in node.branches]
             read = {r for exposed, _ in inner for r in exposed}

@@ -13,7 +13,6 @@ from typing import Any, assert_never
 from ....base.diagnostic import CdValueError, Diagnostic
 from ...captures import GraphPlace, GraphStep, HasGraphs, NotCapturable
 from ..device import device
-from ..state import RUNTIME
 from .program import Program
 from .run_record import RunRecord
 from .steps import Body, Branch, Frame, Loop, Node, Step
@@ -51,7 +50,7 @@ class CapturedProgram(Program):
         if frame.recorded:
             super()._drive(frame, is_cancelled, record)
         elif not is_cancelled():
-            record.launch(RUNTIME.timeline, self.stream.name, self._launch)()
+            record.launch(self.stream.name, self._launch)()
 
 
 def _require_capturable(program: Program) -> None:

@@ -18,7 +18,7 @@ from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...interface import Array
 from ..argument_checks import field_of, wrong_argument
-from ..field import Field
+from ..field import Field, unseen
 from ..memory import Buffer
 from .steps import (
     Body,
@@ -120,8 +120,13 @@ class Builder:
         steps: Sequence[Step],
         cap: int | None,
         device: str,
+        owner: object,
     ) -> None:
         self._fields, self._steps, self._cap, self._device = fields, steps, cap, device
+        self._owner = owner
+        """The plan, whose own tensors may be used."""
+        self.private: dict[Buffer, Maker] = {}
+        """The arrays of those that loops and branches themselves use."""
         self._makers = makers
         """What makes arrays where those of contexts are; others are the host's."""
         self.on_host: dict[Field, None] = {}
@@ -212,6 +217,18 @@ class Builder:
         return Carry(held, given, make, note)
 
     def _array(self, field: Field) -> Buffer:
+        """Return the array of a field that a loop or branch itself uses.
+
+        Raises CdTypeError CD0876 for one that another plan alone sees.
+        """
+        if field.owner is not None and field.owner is not self._owner:
+            raise unseen(field.label, field.owner)
+        buffer = self._chosen_array(field)
+        if field.owner is not None:
+            self.private[buffer] = self._makers.get(buffer, on_host_like)
+        return buffer
+
+    def _chosen_array(self, field: Field) -> Buffer:
         """Return the array of a field that the outermost loop or branch uses, else the one written
         last before that, else the plan's, else the host's."""
         inside, newest = self._around

@@ -290,9 +290,7 @@ class Driver:
         run = step.bind(frame)
         if frame.where:
             run = _in_iteration(run, frame.where)
-        timeline = RUNTIME.timeline
-        if timeline is not None:
-            run = self.record.timed(timeline, body, at, frame.where, lane.stream.name, run)
+        run = self.record.timed(body, at, frame.where, lane.stream.name, run)
         return lane.issue(run, waits)
 
     def _control(

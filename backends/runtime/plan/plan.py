@@ -73,17 +73,25 @@ class Plan:
                 f"`{self.name}` has been recorded already"
             )  # fmt: skip
             raise misuse(what, "make another one: `with pe.plan() as plan:`")
-        self._recorder = self._make_recorder(self.max_streams)
-        self._recorder.owner = self
-        RUNTIME.plan(self._recorder)
+        recorder = self._make_recorder(self.max_streams)
+        recorder.owner = self
+        try:
+            RUNTIME.plan(recorder)
+            self._recorder = recorder
+        except BaseException:  # an interrupt: the `with` does not begin
+            RUNTIME.plan(None)
+            self._recorder = None
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:  # fmt: skip
-        recorder, self._recorder = self._recorder, None
-        RUNTIME.plan(None)
+        try:
+            recorder, self._recorder = self._recorder, None
+        finally:
+            RUNTIME.plan(None)
         if kind is None and recorder is not None:
             self._program = Program(self.name, recorder.recorded(), self.max_streams)
 
@@ -247,7 +255,7 @@ class Plan:
 
         Raises CdValueError CD0869 where the plan has none of that name.
         """
-        name = routine if isinstance(routine, str) else routine.name
+        name = _name_of(routine)
         text = explanation(self.program.body, name)
         if not text:
             raise self.program.no_node(name)
@@ -275,6 +283,13 @@ class Plan:
             "not recorded" if self._program is None else f"{len(self._program.body.nodes)} nodes"
         )
         return f"<plan {self.name}: {state}>"
+
+
+def _name_of(routine: Any) -> str:
+    """Return the name of a routine, or a name; raises CdTypeError CD0852 for anything else."""
+    if isinstance(routine, str | Routine):
+        return routine if isinstance(routine, str) else routine.name
+    raise wrong_argument("routine or its name", routine, 'give its name: `plan.explain("step")`')
 
 
 class Run:
@@ -315,7 +330,7 @@ class Run:
         Raises CdValueError CD0869 where the plan has none of that name, CdTypeError CD0868 where no
         profile was taken while it ran.
         """
-        name = routine if isinstance(routine, str) else routine.name
+        name = _name_of(routine)
         text = self._record.explanation(name)
         if not text and not explanation(self._program.body, name):
             raise self._program.no_node(name)

@@ -121,7 +121,9 @@ class Recorder:
         """
         (body,) = self._open
         steps = tuple(steps_of(body.nodes))
-        builder = Builder(self._fields, self._makers, steps, self.max_streams, self._device())
+        builder = Builder(
+            self._fields, self._makers, steps, self.max_streams, self._device(), self.owner
+        )
         nodes = builder.nodes(body.nodes)
         maybe = {r: None for node in nodes if not isinstance(node, Step) for r in node.reads}
         asked = tuple((self._fields[r], r) for r in maybe if r in self._fields)
@@ -132,7 +134,7 @@ class Recorder:
             tuple(self._contexts),
             tuple(field for field in on_host if field.owner is None),
             tuple((field, buffer) for field, buffer in asked if field.owner is None),
-            dict(self._private),
+            self._private | builder.private,
             tuple(self._moved),
         )
 
@@ -172,7 +174,8 @@ class Recorder:
         for value in (*args, *kwargs.values()):
             if isinstance(value, Counter):
                 self.require_open(value)
-        routine.require_order(self._written)
+        own = (field for field in routine.inputs if field.owner is not None)
+        routine.require_order(self._written.union(own))  # what is its own is looked at in the end
         if routine.source is not None and routine.merge_input is not None:
             self.merge(routine, routine.merge_input, routine.source, once=True)
         merge = self._merged(routine)
@@ -294,6 +297,8 @@ class Recorder:
     def merge(self, consumer: Routine, field: Field, source: Context | None, once: bool) -> None:
         """Record the fill of the merge buffer of a routine's stream from a context, or the host."""
         expect_merge(consumer, field)
+        if field.owner is not None and field.owner is not self.owner:
+            raise unseen(field.label, field.owner)
         stream = consumer.context.stream
         buffer = field.host if source is None else source.array(field)
         in_place = False
@@ -307,6 +312,8 @@ class Recorder:
             merge.buffer = self._copied(merge, stream)
         self._open[-1].merges[stream] = merge
         self._fields[buffer] = field
+        if field.owner is not None:
+            self._private[buffer] = self._makers.get(buffer, on_host_like)
 
     def touch(self, label: str) -> None:
         """Raise CdTypeError CD0862: a value is needed."""
@@ -339,6 +346,8 @@ class Recorder:
         Raises CdTypeError CD0866 where functions and routines of a context use a field in it that
         it writes: it would depend on the iteration which of their arrays is newer.
         """
+        looked_at, outputs = fields_of((draft,))
+        self._written.update(outputs)
         if len(self._open) > 1:  # looked at with the loop or branch around it
             self._add(draft)
             return
@@ -352,7 +361,6 @@ class Recorder:
                         used[field].append(resource)
                     if at < len(step.writes):
                         written[field] = resource
-        looked_at, outputs = fields_of((draft,))
         for field in {**used, **looked_at, **outputs}:
             self._settle_field(draft, field, used.get(field, []), (written, looked_at, outputs))
         self._add(draft)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ....base.dataclass import dataclass
+from ..state import RUNTIME
 from ..timeline import Timeline, Work
 from .drafts import misuse
 from .steps import Body, Step
@@ -31,33 +32,38 @@ class RunRecord:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._timeline: Timeline | None = None
+        self._timeline = RUNTIME.timeline
+        """The profile that was taken when the run was queued, or later."""
         self._works: list[Work] = []
         self._executions: list[Execution] = []
         """Those works that are steps."""
 
+    @property
+    def is_profiled(self) -> bool:
+        """Whether steps are recorded."""
+        self._timeline = self._timeline or RUNTIME.timeline
+        return self._timeline is not None
+
     def timed(
-        self, timeline: Timeline, body: Body, at: int, where: str, stream: str,
-        run: Callable[[], Any],
-    ) -> Callable[[], Any]:  # fmt: skip
-        """Return a step, queued now, that adds itself here and to a profile after its run."""
-        self._timeline = timeline
+        self, body: Body, at: int, where: str, stream: str, run: Callable[[], Any]
+    ) -> Callable[[], Any]:
+        """Return a step, queued now, that adds itself here and to a profile after its run; the step
+        itself where none is taken."""
+        if not self.is_profiled:
+            return run
         node = body.nodes[at]
 
         def note(work: Work) -> None:
             self._works.append(work)
             self._executions.append(Execution(body, at, where, work))
 
-        return timeline.timed(node.name, node.kind, stream, run, note)
+        return self._profiled().timed(node.name, node.kind, stream, run, note)
 
-    def launch(
-        self, timeline: Timeline | None, stream: str, run: Callable[[], Any]
-    ) -> Callable[[], Any]:
+    def launch(self, stream: str, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return the launch of a graph, queued now, which adds itself here and to a profile."""
-        if timeline is None:
+        if not self.is_profiled:
             return run
-        self._timeline = timeline
-        return timeline.timed(self.name, "graph", stream, run, self._works.append)
+        return self._profiled().timed(self.name, "graph", stream, run, self._works.append)
 
     @property
     def timeline(self) -> Timeline:

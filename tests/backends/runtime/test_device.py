@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -350,3 +351,15 @@ def test_a_routine_that_lives_on_keeps_no_array_of_a_finalized_context() -> None
         with pytest.raises(pe.CdError, match=f"CD0845.*`{ended.name}` was linked into a context"):
             ended()
     assert p.numpy()[0] == 0.5
+
+
+def test_a_device_waits_for_streams_that_nobody_refers_to() -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        time.sleep(0.1)
+        seen.append(1)
+
+    pe.device("cc").stream().submit(work)
+    pe.device("cc").synchronize()
+    assert seen == [1]

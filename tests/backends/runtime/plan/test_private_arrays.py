@@ -202,6 +202,42 @@ def test_nobody_else_uses_them(use: Callable[[Any, Any, Any], Any], recorded: bo
         use(h, scene, routine)
 
 
+IN_LOOPS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "a predicate": lambda plan, h, x: plan.while_(lambda n, v: n < 1, reads=[h]),
+    "a tensor as predicate": lambda plan, h, x: plan.case_of(h),
+    "a carried target": lambda plan, h, x: plan.while_(lambda n: n < 1, carry={h: x}),
+    "a carried source": lambda plan, h, x: plan.while_(lambda n: n < 1, carry={x: h}),
+    "what is passed through": lambda plan, h, x: plan.case_of(lambda: -1, otherwise={x: h}),
+}
+
+
+@pytest.mark.parametrize("use", IN_LOOPS.values(), ids=IN_LOOPS.keys())
+@pytest.mark.parametrize("other", [False, True])
+def test_loops_and_branches_use_those_of_their_plan_that_are_written(
+    use: Callable[[Any, Any, Any], Any], other: bool
+) -> None:
+    plan, owner, x = pe.plan(name="step"), pe.plan(name="other"), pe.tensor("x", 1, "float64")
+    h = (owner if other else plan).tensor("h", 1, "float64")
+    with pytest.raises(pe.CdError, match="CD0876"), plan, use(plan, h, x):
+        pass
+
+
+def test_what_branches_write_themselves_counts_as_written() -> None:
+    scene = Scene()
+    for own in (True, False):
+        plan = pe.plan()
+        h = plan.tensor("h", SIZE, "float64") if own else pe.tensor("h", SIZE, "float64")
+        before = scene.link(double, h, scene.a)
+        after = scene.link(double, scene.c, h)
+        with plan:
+            with plan.case_of(lambda: -1, otherwise={h: scene.b}):
+                pass
+            after()
+            before()
+        plan()
+        assert scene.first(scene.c) == [2.0]
+
+
 def test_a_copy_of_them_is_refused_in_the_plan_itself() -> None:
     scene, plan = Scene(), pe.plan(name="step")
     h = plan.tensor("h", SIZE, dtype="float64")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from typing import Any
 
 import pytest
 
@@ -70,3 +72,24 @@ def test_without_a_profile_it_says_how_to_take_one() -> None:
     for look in (lambda: run.timeline, lambda: run.explain("add")):
         with pytest.raises(pe.CdError, match=r"CD0868.*nothing was recorded.*\n.*pe.profile"):
             look()
+
+
+def test_a_run_that_was_queued_is_recorded_to_its_end() -> None:
+    scene = Scene()
+    plan, stream, gate = diamond(scene), pe.device("cc").stream(), threading.Event()
+    stream.submit(gate.wait)
+    threading.Timer(0.05, gate.set).start()
+    with pe.profile() as profile:
+        run = plan.run(on=stream)
+    assert run.done and len(run.timeline.works) == 4
+    assert set(run.timeline.works) <= set(profile.works)
+
+
+@pytest.mark.parametrize("given", [3, None])
+def test_only_names_and_routines_are_explained(given: Any) -> None:
+    plan = diamond(Scene())
+    with pe.profile():
+        run = plan.run()
+    for explain in (plan.explain, run.explain):
+        with pytest.raises(pe.CdError, match="CD0852"):
+            explain(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from ...base.diagnostic import CdValueError, Diagnostic
@@ -47,7 +47,6 @@ def array_access(context: ArrayContext, field: Field, mode: str) -> Iterator[Arr
     if is_written:
         field.require_writable()
     accesses: list[_Access] = []
-    shown: Array | LentArray | None = None
 
     def decision() -> None:
         buffer = context.array(field)
@@ -62,11 +61,10 @@ def array_access(context: ArrayContext, field: Field, mode: str) -> Iterator[Arr
         decide(decision, context.stream)
         (access,) = accesses
         access.enter()
-        shown = _view(access.buffer, context.stream, is_written)
-        yield shown
+        yield access.show(context.stream)
     finally:
         for access in accesses:
-            access.leave(shown)
+            access.leave()
 
 
 class _Access:
@@ -77,6 +75,7 @@ class _Access:
         self.before = self.tick = buffer.tick
         self.hold = hazards.Hold(field.label, RUNTIME.holds)
         self.is_entered = False
+        self._shown: Array | LentArray | None = None
 
     def begin(self) -> None:
         """Record it as a use and, if it writes, as a new version.
@@ -94,9 +93,20 @@ class _Access:
         self.hold.enter()
         self.is_entered = True
 
-    def leave(self, shown: Array | LentArray | None) -> None:
+    def show(self, stream: MergeQueue) -> Array | LentArray:
+        """Return a view of the array, read-only unless it is to be written."""
+        self._shown = _view(self.buffer, stream, self.is_written)
+        return self._shown
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # an interrupt has ended the `with` before it was left
+            self.leave()
+
+    def leave(self) -> None:
         """End it: what was yielded is not written any more."""
-        work = None
+        if self.hold.is_released:
+            return
+        work, shown = None, self._shown
         try:
             if isinstance(shown, LentArray):
                 work = shown.end()

@@ -134,7 +134,13 @@ class Hold(Event):
     def begin(self, worker: Worker, waits: Sequence[Event]) -> None:
         """Record it as one of its thread, with what it waits for."""
         self.worker, self._waits = worker, waits
+        self._holds[:] = [hold for hold in self._holds if not hold.is_released]
         self._holds.append(self)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether foreign code has ended."""
+        return self._is_released
 
     @property
     def is_own(self) -> bool:

@@ -126,6 +126,10 @@ class Holder(Protocol):
     def is_own(self) -> bool:
         """Whether the calling thread has to end it."""
 
+    @property
+    def is_released(self) -> bool:
+        """Whether it has ended."""
+
     def begin_wait(self, event: Event) -> None:
         """Record what its thread waits for; raises CdBackendError where that waits for its end."""
 

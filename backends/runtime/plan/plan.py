@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +49,8 @@ class Plan:
         self.max_streams = max_streams
         self._make_recorder = recorder
         self._recorder: Recorder | None = None
+        self._thread = 0
+        """The thread that records it."""
         self._program: Program | None = None
 
     @staticmethod
@@ -75,6 +78,7 @@ class Plan:
             raise misuse(what, "make another one: `with pe.plan() as plan:`")
         recorder = self._make_recorder(self.max_streams)
         recorder.owner = self
+        self._thread = threading.get_ident()
         try:
             RUNTIME.plan(recorder)
             self._recorder = recorder
@@ -88,10 +92,10 @@ class Plan:
         self, kind: type[BaseException] | None, error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:  # fmt: skip
-        try:
-            recorder, self._recorder = self._recorder, None
-        finally:
-            RUNTIME.plan(None)
+        if self._thread in RUNTIME.planning:
+            del RUNTIME.planning[self._thread]  # without a call, at which an interrupt may come
+        recorder, self._recorder = self._recorder, None
+        RUNTIME.plan(None)
         if kind is None and recorder is not None:
             self._program = Program(self.name, recorder.recorded(), self.max_streams)
 

@@ -13,6 +13,9 @@ from .records import Record
 from .text import render_tree
 from .why import Why, check_record, explain_element, explain_record
 
+MAX_DEPTH = 200
+"""How far `why` goes back at most: each assignment takes frames of the interpreter's stack."""
+
 
 class Trace(RecordSequence):
     """The records of all runs in the `with`, in program order: a sequence that prints itself."""
@@ -67,11 +70,12 @@ class Trace(RecordSequence):
         index, from the last one back: `t.why(t.first_nonfinite())`, `t.why("y", 3)`.
 
         An element is asked for as it was at the end of run number `run`, the last one unless given,
-        or, with `at=record`, as that record found it. `depth` is how far to go back, and `terms`
-        how many terms of a reduction to follow, those that are not finite first. Raises
-        CdIndexError CD0872 where no record writes the element, for None, and for a record of
+        or, with `at=record`, as that record found it. `depth` is how far to go back, at most
+        `MAX_DEPTH`, and `terms` how many terms of a reduction to follow, those that are not finite
+        first. Raises CdIndexError CD0872 where no record writes the element, for None, and for a record of
         another trace; CD0873 for too few indices.
         """
+        depth = min(depth, MAX_DEPTH)
         if not isinstance(array, str):
             return explain_record(self, check_record(self, array), depth, terms)
         where = tuple(map(int, index)) if isinstance(index, Sequence) else (operator.index(index),)

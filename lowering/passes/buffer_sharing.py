@@ -24,6 +24,7 @@ v 11 17 0
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -357,6 +358,8 @@ def _return_buffers(program: Program, moving: frozenset[int], end: int) -> list[
 
 
 SizedBuffer = tuple[Buffer, int]
+LONG_RANGE = 16
+"""How many statements live ranges span on the average where all placed arrays are looked at."""
 _PLACEMENT_ORDERS: tuple[Callable[[SizedBuffer], tuple[int, ...]], ...] = (
     lambda one: (-one[1], one[0].first, one[0].node.id),  # the largest first
     lambda one: (one[0].first, -one[1], one[0].node.id),  # by the start of the live range
@@ -373,13 +376,17 @@ def _assign_offsets(wanted: Iterable[SizedBuffer]) -> Layout:
     """Return offsets for arrays of given sizes, assigned one after the other, best fit.
 
     Placed arrays are found by the statements where they are live: with short live ranges, as in a
-    chain, the time is that of sorting the few that intersect.
+    chain, the time is that of sorting the few that intersect. With long ones all are looked at, in
+    order.
     """
+    buffers = list(wanted)
+    if sum(buffer.last - buffer.first for buffer, _ in buffers) > LONG_RANGE * len(buffers):
+        return _assign_long_ranges(buffers)
     live = defaultdict[int, list[tuple[int, int]]](list)
     started = defaultdict[int, list[tuple[int, int]]](list)
     offsets: dict[int, int] = {}
     total = 0
-    for buffer, size in wanted:
+    for buffer, size in buffers:
         later = range(buffer.first + 1, buffer.last + 1)
         occupied = [*live[buffer.first], *(interval for at in later for interval in started[at])]
         lo = _best_fit(sorted(occupied), size)
@@ -387,6 +394,20 @@ def _assign_offsets(wanted: Iterable[SizedBuffer]) -> Layout:
         started[buffer.first].append((lo, lo + size))
         for at in (buffer.first, *later):
             live[at].append((lo, lo + size))
+    return Layout(offsets, total)
+
+
+def _assign_long_ranges(wanted: Sequence[SizedBuffer]) -> Layout:
+    """Return the same offsets, by looking at all placed arrays, which are kept in order."""
+    placed: list[tuple[int, int, int, int]] = []
+    offsets: dict[int, int] = {}
+    total = 0
+    for buffer, size in wanted:
+        first, last = buffer.first, buffer.last
+        occupied = [(lo, hi) for lo, hi, start, end in placed if start <= last and end >= first]
+        lo = _best_fit(occupied, size)
+        offsets[buffer.node.id], total = lo, max(total, lo + size)
+        insort(placed, (lo, lo + size, first, last))
     return Layout(offsets, total)
 
 

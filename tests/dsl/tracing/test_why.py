@@ -276,3 +276,16 @@ def test_of_a_mask_without_a_copy_both_sides_are_causes() -> None:
         f(x, lab)
     text = str(trace.why("result", terms=9))
     assert "x[2] = nan" in text and "no copy was kept of `lab`" in text
+
+
+@pytest.mark.parametrize("depth", [150, 900, 10**6])
+def test_a_long_chain_is_followed_as_far_as_the_stack_allows(depth: int) -> None:
+    with pe.trace() as trace:
+        pe.cd_from_source(
+            "def f(x):\n    for t in range(1000):\n        x[0] = x[0] + 1.0\n", backend="numpy"
+        )(np.zeros(1))
+    found = trace.why("x", 0, depth=depth)
+    length = 1
+    while found.causes and isinstance(found.causes[0], Why):
+        found, length = found.causes[0], length + 1
+    assert length == min(depth, 200)

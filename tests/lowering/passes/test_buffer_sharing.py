@@ -271,7 +271,7 @@ def test_the_stack_takes_no_more_than_any_thread_has(stack_bytes: int) -> None:
     assert bool(plan.stack) is (stack_bytes > 8 * 8192)
 
 
-def test_places_are_those_of_trying_all_that_meet() -> None:
+def test_places_are_those_of_trying_all_that_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(7)
     for _ in range(50):
         first = drawn.integers(0, 30, 25)
@@ -291,6 +291,8 @@ def test_places_are_those_of_trying_all_that_meet() -> None:
             occupied = sorted((lo, hi) for lo, hi, b in placed if one.meets(b))
             at = buffer_sharing._best_fit(occupied, size)
             placed.append((at, at + size, one))
-        layout = buffer_sharing._assign_offsets(wanted)
-        assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
-        assert layout.total == max(hi for _, hi, _ in placed)
+        for limit in (-1, 1000):  # all placed arrays are looked at, or those by statement
+            monkeypatch.setattr(buffer_sharing, "LONG_RANGE", limit)
+            layout = buffer_sharing._assign_offsets(wanted)
+            assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
+            assert layout.total == max(hi for _, hi, _ in placed)

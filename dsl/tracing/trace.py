@@ -72,8 +72,8 @@ class Trace(RecordSequence):
         An element is asked for as it was at the end of run number `run`, the last one unless given,
         or, with `at=record`, as that record found it. `depth` is how far to go back, at most
         `MAX_DEPTH`, and `terms` how many terms of a reduction to follow, those that are not finite
-        first. Raises CdIndexError CD0872 where no record writes the element, for None, and for a record of
-        another trace; CD0873 for too few indices.
+        first. Raises CdIndexError CD0872 where no record writes the element, for None, and for a
+        record of another trace; CD0873 for too few indices.
         """
         depth = min(depth, MAX_DEPTH)
         if not isinstance(array, str):

@@ -285,7 +285,7 @@ def test_a_long_chain_is_followed_as_far_as_the_stack_allows(depth: int) -> None
             "def f(x):\n    for t in range(1000):\n        x[0] = x[0] + 1.0\n", backend="numpy"
         )(np.zeros(1))
     found = trace.why("x", 0, depth=depth)
-    length = 1
+    length = 0
     while found.causes and isinstance(found.causes[0], Why):
         found, length = found.causes[0], length + 1
     assert length == min(depth, 200)

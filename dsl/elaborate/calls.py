@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
+from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let, Print, Statement
 from ...lowering.ir.node import Node
@@ -430,13 +430,20 @@ def inline(
 
 
 def _with_stack(problem: CdError, span: Span) -> CdError:
-    """Return an error with a call's location added to its stack."""
-    return type(problem)(
-        *(
-            Diagnostic(d.code, d.message, d.labels, d.notes, d.helps, (span, *d.stack))
-            for d in problem.diagnostics
-        )
-    )
+    """Return an error with a call's location added to its stack.
+
+    What is wrong in the text of a library function is told of the user's call of it.
+    """
+    return type(problem)(*(_called_from(d, span) for d in problem.diagnostics))
+
+
+def _called_from(d: Diagnostic, span: Span) -> Diagnostic:
+    labels, stack = d.labels, (span, *d.stack)
+    if labels and labels[0].span.source.name == LIBRARY:
+        stack = d.stack
+        if span.source.name != LIBRARY:
+            labels = (Label(span),)
+    return Diagnostic(d.code, d.message, labels, d.notes, d.helps, stack)
 
 
 def bind_arguments(

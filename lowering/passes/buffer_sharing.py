@@ -358,8 +358,6 @@ def _return_buffers(program: Program, moving: frozenset[int], end: int) -> list[
 
 
 SizedBuffer = tuple[Buffer, int]
-LONG_RANGE = 16
-"""How many statements live ranges span on the average where all placed arrays are looked at."""
 _PLACEMENT_ORDERS: tuple[Callable[[SizedBuffer], tuple[int, ...]], ...] = (
     lambda one: (-one[1], one[0].first, one[0].node.id),  # the largest first
     lambda one: (one[0].first, -one[1], one[0].node.id),  # by the start of the live range
@@ -380,7 +378,9 @@ def _assign_offsets(wanted: Iterable[SizedBuffer]) -> Layout:
     order.
     """
     buffers = list(wanted)
-    if sum(buffer.last - buffer.first for buffer, _ in buffers) > LONG_RANGE * len(buffers):
+    if sum(buffer.last - buffer.first for buffer, _ in buffers) > thresholds.LONG_LIVE_RANGE * len(
+        buffers
+    ):
         return _assign_long_ranges(buffers)
     live = defaultdict[int, list[tuple[int, int]]](list)
     started = defaultdict[int, list[tuple[int, int]]](list)

@@ -63,6 +63,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MAX_UNROLLED_ITERATIONS": (1, 3, 5, 9),
     "MAX_UNROLLED_STATEMENTS": (2, 8, 96),
     "STACK_LIMIT_MULTIPLE": (1, 2, 16),
+    "LONG_LIVE_RANGE": (-1, 16, 1000),
     # -- cpu
     "MAX_PRIVATE_BYTES": (0, 512, 4 << 20, 4 << 20, 4 << 20),
     "MIN_DEFERRED_WORK_RATIO": (0, 1, 16),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering import thresholds
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.dynamic_sizes import Size, run_time_sizes
@@ -292,7 +293,7 @@ def test_places_are_those_of_trying_all_that_meet(monkeypatch: pytest.MonkeyPatc
             at = buffer_sharing._best_fit(occupied, size)
             placed.append((at, at + size, one))
         for limit in (-1, 1000):  # all placed arrays are looked at, or those by statement
-            monkeypatch.setattr(buffer_sharing, "LONG_RANGE", limit)
+            monkeypatch.setattr(thresholds, "LONG_LIVE_RANGE", limit)
             layout = buffer_sharing._assign_offsets(wanted)
             assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
             assert layout.total == max(hi for _, hi, _ in placed)

@@ -174,7 +174,7 @@ class Program:
         self, frame: Frame, is_cancelled: Callable[[], bool], record: RunRecord
     ) -> None:
         """Run everything on this thread, in program order."""
-        if not self.body.has_control_flow and not record.is_profiled:
+        if not self.body.has_control_flow and record.profile() is None:
             for step in self.body.steps:
                 if is_cancelled():
                     return

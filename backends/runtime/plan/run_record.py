@@ -38,32 +38,33 @@ class RunRecord:
         self._executions: list[Execution] = []
         """Those works that are steps."""
 
-    @property
-    def is_profiled(self) -> bool:
-        """Whether steps are recorded."""
-        self._timeline = self._timeline or RUNTIME.timeline
-        return self._timeline is not None
+    def profile(self) -> Timeline | None:
+        """Return the profile that a step which is queued now is added to, if any."""
+        if self._timeline is None:
+            self._timeline = RUNTIME.timeline
+        return self._timeline
 
     def timed(
         self, body: Body, at: int, where: str, stream: str, run: Callable[[], Any]
     ) -> Callable[[], Any]:
         """Return a step, queued now, that adds itself here and to a profile after its run; the step
         itself where none is taken."""
-        if not self.is_profiled:
+        timeline, node = self.profile(), body.nodes[at]
+        if timeline is None:
             return run
-        node = body.nodes[at]
 
         def note(work: Work) -> None:
             self._works.append(work)
             self._executions.append(Execution(body, at, where, work))
 
-        return self._profiled().timed(node.name, node.kind, stream, run, note)
+        return timeline.timed(node.name, node.kind, stream, run, note)
 
     def launch(self, stream: str, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return the launch of a graph, queued now, which adds itself here and to a profile."""
-        if not self.is_profiled:
+        timeline = self.profile()
+        if timeline is None:
             return run
-        return self._profiled().timed(self.name, "graph", stream, run, self._works.append)
+        return timeline.timed(self.name, "graph", stream, run, self._works.append)
 
     @property
     def timeline(self) -> Timeline:

@@ -296,13 +296,13 @@ class CpuContext:
         raise NotSupported("a played driver of this kind has no capture of streams")
 
     def end_capture(self, stream: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("none has begun")
 
     def launch_graph(self, graph: Any, stream: Any) -> None:
-        raise NotImplementedError
+        raise NotImplementedError("there is none")
 
     def destroy_graph(self, graph: Any) -> None:
-        raise NotImplementedError
+        raise NotImplementedError("there is none")
 
     def inspect(self, name: str) -> None:
         """Raise DriverError where something was written past an array."""

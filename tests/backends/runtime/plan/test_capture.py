@@ -195,7 +195,7 @@ def test_a_run_that_is_cancelled_launches_nothing(driver: CapturingDriver, scene
 
 
 def test_temporaries_live_as_long_as_the_captured_plan(driver: Any, scene: Any) -> None:
-    pool = RUNTIME.backend("cuda").opened(0).pool  # type: ignore[attr-defined]
+    pool = RUNTIME.backend("cuda").opened(0).pool  # type: ignore[attr-defined]  # of CUDA
     with pe.override(pipeline="short"):
         rows = link(scene, "rows", scene.a)
     twin = pe.tensor("t", SIZE, dtype="float64", init=0.0)
@@ -329,7 +329,7 @@ def test_a_routine_that_needs_the_host_is_refused(
     with pe.override(pipeline="short"):
         routine = link(scene, name, scene.a, *given)
     up = link(scene, "count_up", scene.a)
-    used = RUNTIME.backend("cuda").opened(0).pool.used  # type: ignore[attr-defined]
+    used = RUNTIME.backend("cuda").opened(0).pool.used  # type: ignore[attr-defined]  # of CUDA
     with pe.plan() as plan:
         up(), routine(*given)
     with pytest.raises(pe.CdError) as caught:
@@ -339,7 +339,7 @@ def test_a_routine_that_needs_the_host_is_refused(
     assert text.endswith("\n  = help: run the plan itself: `plan()`")
     del caught
     gc.collect()
-    assert RUNTIME.backend("cuda").opened(0).pool.used == used  # type: ignore[attr-defined]
+    assert RUNTIME.backend("cuda").opened(0).pool.used == used  # type: ignore[attr-defined]  # of CUDA
     plan()
 
 
@@ -441,7 +441,7 @@ def test_a_capture_that_fails_leaves_nothing(driver: Any, scene: Any, verb: str)
     with pe.plan() as plan:
         rows(), rows()
     plan()
-    pool = RUNTIME.backend("cuda").opened(0).pool  # type: ignore[attr-defined]
+    pool = RUNTIME.backend("cuda").opened(0).pool  # type: ignore[attr-defined]  # of CUDA
     pool.trim()
     used = pool.used
     driver.arm(verb, 2 if verb in ("allocate", "launch") else 1)

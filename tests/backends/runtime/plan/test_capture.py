@@ -339,7 +339,7 @@ def test_a_routine_that_needs_the_host_is_refused(
     assert text.endswith("\n  = help: run the plan itself: `plan()`")
     del caught
     gc.collect()
-    assert RUNTIME.backend("cuda").opened(0).pool.used == used  # type: ignore[attr-defined]  # of CUDA
+    assert RUNTIME.backend("cuda").opened(0).pool.used == used  # type: ignore[attr-defined]
     plan()
 
 

@@ -171,10 +171,18 @@ def _repeat_counts(points: Points) -> Ints | None:
         return None
     if not any(isinstance(index, Dynamic) for index in statement.target.index) or not len(points):
         return None
-    cells = np.stack((points.row, *points.index(statement.target.index)), axis=1)
-    _, inverse, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    repeats: Ints = counts[inverse.reshape(-1)]
-    return repeats if (counts > 1).any() else None
+    cells = (points.row, *points.index(statement.target.index))
+    order = np.lexsort(cells[::-1])
+    is_new = np.zeros(len(order), bool)
+    for keys in cells:
+        is_new[1:] |= np.diff(keys[order]) != 0
+    cell = np.cumsum(is_new)
+    counts = np.bincount(cell)
+    if counts.max() == 1:
+        return None
+    repeats = np.empty(len(order), np.int64)
+    repeats[order] = counts[cell]
+    return repeats
 
 
 def _column_values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.ir.assignments import Permute
+from ...lowering.ir.assignments import Assign, Permute
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from ..instrument import sites as s
 from ..instrument.recording import Ints
 from .recorded import Group, RecordSequence
-from .records import Record, read_record
+from .records import Record, largest_operands, read_record
 
 ElementKey = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
@@ -156,25 +156,25 @@ class LastWriters:
         """Whether an array is an argument of the run."""
         return any(parameter.node.id == node.id for parameter in self.of.parameters)
 
-    def together(self, record: Record) -> list[Record]:
-        """Return the records that accumulate into one element at once, in order."""
+    def together(self, record: Record, count: int) -> tuple[list[Record], int]:
+        """Return records that accumulate into one element at once, and how many do so.
+
+        At most `count` are returned: those that read the largest values, non-finite ones first.
+        """
         if record.repeats == 1:
-            return [record]
-        for group in self.groups:
-            points = group.points
-            if points.site is record.site:
-                written = next(
-                    sorted_group
-                    for sorted_group in self._sorted_groups(group.statement.target.node.id)
-                    if sorted_group.group is group
-                )
-                first, end = written.range_of(record.index)
-                here = slice(
-                    first + int(np.searchsorted(written.row[first:end], record.row)),
-                    first + int(np.searchsorted(written.row[first:end], record.row, "right")),
-                )
-                return [read_record(self.run, points, int(at)) for at in written.by[here]]
-        return [record]
+            return [record], 1
+        statement = record.site.statement
+        assert isinstance(statement, Assign), "it accumulates"
+        groups = self._sorted_groups(statement.target.node.id)
+        written = next(x for x in groups if x.group.points.site is record.site)
+        first, end = written.range_of(record.index)
+        here = slice(
+            first + int(np.searchsorted(written.row[first:end], record.row)),
+            first + int(np.searchsorted(written.row[first:end], record.row, "right")),
+        )
+        points, numbers = written.group.points, written.by[here]
+        order = np.argsort(-largest_operands(points, numbers), kind="stable")[:count]
+        return [read_record(self.run, points, int(at)) for at in numbers[order]], len(numbers)
 
     def last(self, cell: ElementKey, before: ProgramPoint) -> Record | None:
         """Return the last record before a position that wrote an element, None for none."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
@@ -16,6 +17,7 @@ from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from ...lowering.ir.text import INFIX, Scope, domain_text, element_text, expr_text, reduction_name
+from ..instrument.recording import Ints
 from ..instrument.sites import Site, array_name
 from .points import Points
 
@@ -154,6 +156,28 @@ def operands(points: Points, at: int) -> Iterator[Operand]:
                 case Reduce(span=span) as reduce:
                     text = span.text if span is not NOWHERE else expr_text(reduce, Scope())
                     yield Operand(text, values[at], None, (), reduce, span)
+
+
+def largest_operands(points: Points, at: Ints) -> npt.NDArray[np.float64]:
+    """Return the largest magnitude that each of the points read: infinity for a value that is not
+    finite, 0 where nothing was read."""
+    statement = points.site.statement
+    assert isinstance(statement, Assign)
+    result = np.zeros(len(at))
+    for column, values, evaluated in zip(
+        points.site.columns, points.values, points.valid, strict=True
+    ):
+        if (
+            column.what == "operand"
+            or column.what == "before"
+            and column.expr in reads(statement.value)
+        ):
+            sizes = np.abs(values[at].astype(np.result_type(values, np.float64)))
+            sizes = np.where(np.isfinite(sizes), sizes, np.inf)
+            if evaluated is not None:
+                sizes = np.where(evaluated[at], sizes, 0)
+            result = np.maximum(result, sizes)
+    return result
 
 
 def _operand_text(operand: Operand) -> str:

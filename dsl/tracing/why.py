@@ -258,21 +258,13 @@ class _ChainBuilder:
     def _add_operands(self, record: Record, read: Reads) -> int:
         """Add the operands of a record, and of other points of its row that accumulate into the
         same element; return the number of omitted points."""
-        others = self.producers.together(record)
-        others.sort(
-            key=lambda term: min((_sort_key(x.value) for x in term.operands), default=_sort_key(0))
-        )
-        selected = others[: self.terms]
-        for term in (
-            record,
-            *(selected_term for selected_term in selected if selected_term.number != record.number),
-        ):
+        selected, count = self.producers.together(record, self.terms)
+        selected = [term for term in selected if term.number != record.number]
+        for term in (record, *selected):
             for operand in term.operands:
                 if operand.node is not None:
                     read.setdefault((operand.node.id, operand.index), (operand.text, operand.value))
-        return len(
-            {*(term.number for term in others)} - {record.number, *(x.number for x in selected)}
-        )
+        return count - 1 - len(selected)
 
     def _term_part(self, record: Record, term: Term, depth: int) -> Part:
         """Return a term with the provenance of its operands."""

@@ -10,13 +10,14 @@ from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Read
 from ..source import surface as s
+from ..source.desugar import leaves
 from ..values.arrays import as_scalar
 from ..values.builder import NeedKind, NeedUnroll, error
 from ..values.types import join
 from ..values.values import Array, Scalar, Static, Unset, Value
 from .bindings import NeedPeel, bind, is_number
 from .branches import branch
-from .early_exit import leaves, straightened
+from .early_exit import straightened
 from .expressions import elements, tested
 from .iteration_space import (
     IterationSpace,

@@ -11,24 +11,15 @@ from dataclasses import replace
 from ...base.diagnostic import CdSyntaxError, Span
 from ...lowering.ir.expressions import Read
 from ..source import surface as s
-from ..source.desugar import Body, has_break, nested_blocks
+from ..source.desugar import Body, has_break, leaves, nested_blocks
 from ..values.builder import Context, error
 from ..values.memory_order import alike
 from ..values.values import Array, Group, Scalar, Value
 from .bindings import copy_into, uses_symbols
 from .scope import EXIT
 
-_JUMPS = s.Break | s.Continue
 _MAX_REPEATED = 5
 """How many statements in a row may return in the middle of a side: each doubles what follows."""
-
-
-def leaves(body: Body) -> bool:
-    """Whether statements leave their iteration or loop, jumps of inner loops not counted."""
-    return any(
-        isinstance(statement, _JUMPS) or any(map(leaves, nested_blocks(statement)))
-        for statement in body
-    )
 
 
 def returns_inside(body: Body) -> bool:

@@ -16,6 +16,7 @@ from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
 from ..source import surface as s
+from ..source.desugar import leaves
 from ..values.arrays import describe
 from ..values.builder import NeedKind, error
 from ..values.range_analysis import Assumptions
@@ -24,7 +25,6 @@ from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from . import object_attributes
 from .aliasing import seeing, seen_by_callers
 from .bindings import NeedPeel, is_number, open_slot, uses_symbols
-from .early_exit import leaves
 from .names import is_letter, unset_name
 from .scope import (
     EXIT,

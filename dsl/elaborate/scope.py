@@ -19,6 +19,7 @@ from ...base.diagnostic import Span
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 from ..source import surface as s
+from ..source.desugar import leaves
 from ..source.function_source import MISSING
 from ..values.builder import Context, Use
 from ..values.values import Array, Value
@@ -325,6 +326,21 @@ def _first_iteration_use(body: tuple[s.Statement, ...], name: str) -> str:
     return "read" if first_use(body, name) == "read" else "unused"
 
 
+def _iterates(iterable: s.Expr) -> bool:
+    """Whether the text of an iterable says that it has an element: `range(3)`, `(a, b)`."""
+    match iterable:
+        case s.Call(s.Name("range"), args, ()):
+            numbers = [x.value for x in args if isinstance(x, s.Literal)]
+            is_whole = all(type(n) is int for n in numbers) and len(numbers) == len(args)
+            return (
+                is_whole and 0 < len(numbers) < 4 and 0 not in numbers[2:] and bool(range(*numbers))
+            )
+        case s.Sequence(items):
+            return any(not isinstance(item, s.Starred) for item in items)
+        case _:
+            return False
+
+
 def next_use(
     function: s.Function, loop: s.For | s.While, name: str, first: FirstUse | None = None
 ) -> str:
@@ -465,7 +481,9 @@ def _find_first_use(statement: s.MemoizedNode, name: str) -> str:
         case s.For(target, iterable, inner):
             if any(n.id == name for n in names_in(iterable)):
                 return "read"
-            return "unused" if name in target_names(target) else _first_iteration_use(inner, name)
+            use = "set" if name in target_names(target) else first_use(inner, name)
+            is_sure = use == "read" or (_iterates(iterable) and not leaves(inner))
+            return use if is_sure else "unused"
         case s.While(test, inner):
             is_read = any(n.id == name for n in names_in(test))
             return "read" if is_read else _first_iteration_use(inner, name)

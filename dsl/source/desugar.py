@@ -28,6 +28,14 @@ def nested_blocks(statement: s.Statement) -> tuple[Body, ...]:
             return ()
 
 
+def leaves(body: Body) -> bool:
+    """Whether statements leave their iteration or loop, jumps of inner loops not counted."""
+    return any(
+        isinstance(statement, s.Break | s.Continue) or any(map(leaves, nested_blocks(statement)))
+        for statement in body
+    )
+
+
 def desugar_else(loop: s.For | s.While, orelse: Body) -> list[s.Statement]:
     """Return a loop and its `else` block, which runs where no `break` left the loop."""
     if not orelse or not has_break(loop.body):

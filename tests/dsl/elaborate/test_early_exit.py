@@ -8,13 +8,12 @@ import pytest
 from plusequals.base.diagnostic import CdError
 from plusequals.dsl.elaborate.early_exit import (
     endless,
-    leaves,
     returns_inside,
     straightened,
     with_exits,
 )
 from plusequals.dsl.source import surface as s
-from plusequals.dsl.source.desugar import has_break
+from plusequals.dsl.source.desugar import has_break, leaves
 from tests.compare import assert_same
 from tests.language.ask import plain, run
 

@@ -40,6 +40,21 @@ LOOPS = {
     "a while": "n = 0\ns = 0.0\nwhile s < 4.0:\n    s += x[0, n]\n    n += 1\nreturn s, n",
     "set in a loop that runs": "for i in range(3):\n    last = x[1, i]\nreturn last",
     "the target after the loop": "for i in range(3):\n    x[0, i] = 0.0\nreturn i",
+    "of another type after nested loops that run": (
+        "s = x[0, 0]\nfor i in range(2):\n    for j in (1, 2):\n        s = j * i\n"
+        "return s // 2, s"
+    ),
+    "of another type, where a nested loop may skip it": (
+        "s = x[0, 0]\nfor i in range(2):\n    for j in range(3):\n        if x[i, j] > 1.5:\n"
+        "            break\n        s = x[i, j] * 2.0\nreturn s"
+    ),
+    "of another type, where a nested loop has no iteration": (
+        "s = x[0, 0]\nfor i in range(2):\n    for j in range(3, 1):\n        s = 1\nreturn s"
+    ),
+    "the target of a nested loop that runs": (
+        "j = x[0, 0]\nfor i in range(2):\n    for j in range(1, 4, 2):\n        x[i, 0] += j\n"
+        "return j"
+    ),
     "a nest": (
         "s = 0\nfor i in range(2):\n    for j in range(3):\n        s = s + x[i, j]\n    "
         "s = s * 2\n"

@@ -330,11 +330,11 @@ def _iterates(iterable: s.Expr) -> bool:
     """Whether the text of an iterable says that it has an element: `range(3)`, `(a, b)`."""
     match iterable:
         case s.Call(s.Name("range"), args, ()):
-            numbers = [x.value for x in args if isinstance(x, s.Literal)]
-            is_whole = all(type(n) is int for n in numbers) and len(numbers) == len(args)
-            return (
-                is_whole and 0 < len(numbers) < 4 and 0 not in numbers[2:] and bool(range(*numbers))
-            )
+            numbers = [x.value for x in args if isinstance(x, s.Literal) and type(x.value) is int]
+            if len(numbers) != len(args) or len(args) not in (1, 2, 3):
+                return False
+            first, end, step = (0, *numbers, 1)[:3] if len(args) == 1 else (*numbers, 1)[:3]
+            return step != 0 and len(range(first, end, step)) > 0
         case s.Sequence(items):
             return any(not isinstance(item, s.Starred) for item in items)
         case _:

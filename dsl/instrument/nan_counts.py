@@ -55,7 +55,7 @@ from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import binds, direct_writes, statements
 from .call_results import is_nan
 from .library_calls import NodeClasses, call_writes, classify_nodes, group_by_call
-from .sinking import Left, out_of_branch, out_of_loop, passes_on, permuted
+from .sinking import Left, out_of_both_sides, out_of_branch, out_of_loop, passes_on, permuted
 
 _HARMLESS = frozenset(
     ["neg", "abs", "sign", "floor", "ceil", "trunc", "rint", "recip", "exp", "exp2", "expm1",
@@ -64,6 +64,9 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 """Operations on floats that give a NaN of a NaN only."""
 
+End = tuple[list[Statement], list[Left], list[Node]]
+"""A list of statements with counting added but at its end, what is counted there, and the counts
+to be added there."""
 _NESTS = For, While, Branch, Block, Break, Continue
 """Statements with others in them, and those that leave them: all is counted before."""
 
@@ -127,9 +130,7 @@ class _Work:
         """Return a list of statements with counting added at its end."""
         return (*out, *self.counted(left, totals), *self.added(totals))
 
-    def until_end(
-        self, body: tuple[Statement, ...]
-    ) -> tuple[list[Statement], list[Left], list[Node]]:
+    def until_end(self, body: tuple[Statement, ...]) -> End:
         """Return a list of statements with counting added but at its end, what is left to be
         counted there, and the counts to be added there."""
         out: list[Statement] = []
@@ -141,9 +142,7 @@ class _Work:
                 left = [permuted(x, statement) for x in left]
                 out.append(statement)
                 continue
-            nests = call is None and isinstance(
-                statement, For | While | Branch | Block | Break | Continue
-            )
+            nests = call is None and isinstance(statement, _NESTS)
             if isinstance(statement, Assign) and call is None and self.counts(statement):
                 left = [x for x in left if not passes_on(statement, x)]
             stays = [x for x in left if not nests and self.stays(x, some)]
@@ -190,23 +189,32 @@ class _Work:
                 return replace(statement, body=(*out, *self.added(totals))), left
             case For(body=inner):
                 body, left = self.sunk(
-                    inner, lambda left: out_of_loop(statement, left, self.counts)
+                    self.until_end(inner), lambda left: out_of_loop(statement, left, self.counts)
                 )
                 return replace(statement, body=body), left
             case While(prelude, _, inner):
                 return replace(statement, prelude=self.body(prelude), body=self.body(inner)), []
             case Branch(_, then, orelse):
-                then, yes = self.sunk(then, lambda left: out_of_branch(statement, True, left))
-                orelse, no = self.sunk(orelse, lambda left: out_of_branch(statement, False, left))
-                return replace(statement, then=then, orelse=orelse), [*yes, *no]
+                (out, yes, counts), (other, no, others) = map(self.until_end, (then, orelse))
+                both = list(out_of_both_sides(statement, yes, no))
+                yes = [x for x in yes if all(x is not a for a, _ in both)]
+                no = [x for x in no if all(x is not b for _, b in both)]
+                then, yes = self.sunk(
+                    (out, yes, counts), lambda left: out_of_branch(statement, True, left)
+                )
+                orelse, no = self.sunk(
+                    (other, no, others), lambda left: out_of_branch(statement, False, left)
+                )
+                left = [*(replace(a, by=None) for a, _ in both), *yes, *no]
+                return replace(statement, then=then, orelse=orelse), left
             case _:
                 return statement, []
 
     def sunk(
-        self, body: tuple[Statement, ...], sink: Callable[[list[Left]], Iterator[Left | None]]
+        self, end: End, sink: Callable[[list[Left]], Iterator[Left | None]]
     ) -> tuple[tuple[Statement, ...], list[Left]]:
         """Return a list of statements with counting added, and what is counted after it."""
-        out, left, totals = self.until_end(body)
+        out, left, totals = end
         sunk = list(sink(left))
         stays = [element for element, there in zip(left, sunk, strict=True) if there is None]
         return self.ended(out, stays, totals), [there for there in sunk if there is not None]

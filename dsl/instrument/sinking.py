@@ -28,9 +28,10 @@ from ...lowering.ir.assignments import (
     Statement,
 )
 from ...lowering.ir.expressions import Apply, Cast, Domain, Expr, Position, Read, Reduce, walk
-from ...lowering.ir.indexing import Affine, Range, Symbol, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, substitute, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
+from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import binds, direct_writes, statements, writes
 
 _STRICT = frozenset(["add", "sub", "mul", "div", "neg", "abs", "sqrt", "recip", "exp"])
@@ -81,6 +82,36 @@ def out_of_branch(branch: Branch, taken: bool, left: Sequence[Left]) -> Iterator
             yield replace(element, points=replace(element.points, where=both))
         else:
             yield None
+
+
+def out_of_both_sides(
+    branch: Branch, then: Sequence[Left], orelse: Sequence[Left]
+) -> Iterator[tuple[Left, Left]]:
+    """Yield what the ends of both sides of a branch leave, twice: it is counted after the branch,
+    whichever side was taken."""
+    changed, sides = set(writes((branch,))), (*branch.then, *branch.orelse)
+    if branch.many or _leaves(sides):
+        return
+    bound = _bound(sides)
+    for element in then:
+        other = next((x for x in orelse if _is_same(element, x)), None)
+        if other is not None and _is_steady(element, changed, bound):
+            yield element, other
+
+
+def _is_same(first: Left, second: Left) -> bool:
+    """Whether two are the same elements, in the same order, but for the names of indices."""
+    symbols, others = first.points.symbols, second.points.symbols
+    if first.node != second.node or len(symbols) != len(others):
+        return False
+    names = {b: var(a) for a, b in zip(symbols, others, strict=True)}
+    ranges = tuple(
+        Range(a, substitute(r.lo, names), substitute(r.hi, names))
+        for a, r in zip(symbols, second.points.ranges, strict=True)
+    )
+    where = None if second.points.where is None else substitute_expr(second.points.where, names)
+    same_read = substitute_expr(second.read, names) == first.read
+    return same_read and ranges == first.points.ranges and where == first.points.where
 
 
 def out_of_loop(

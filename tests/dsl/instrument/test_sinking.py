@@ -21,6 +21,10 @@ SUNK = {
     "branch": "for r in range(6):\n        if k[r] > 1:\n            y[r] = z[r] / x[r]",
     "sides": "for r in range(6):\n        if k[r] > 1:\n            y[r] = z[r] / x[r]\n"
     "        else:\n            y[r] = x[r] / z[r]",
+    "sides that change the test": "for r in range(6):\n        if y[r, 0] > 0:\n"
+    "            y[r] = z[r] / x[r]\n        else:\n            y[r] = x[r] / z[r]",
+    "sides of other columns": "for r in range(6):\n        if k[r] > 1:\n"
+    "            y[r, 1:] = z[r, 1:] / x[r, 1:]\n        else:\n            y[r] = x[r] / z[r]",
     "steps": "for t in range(n):\n        y[1:-1] = y[1:-1] / x[1:-1] + z[2:]",
     "updates": "for t in range(n):\n        y *= z\n        y /= x",
     "swap": "for t in range(n):\n"
@@ -43,6 +47,9 @@ STAYS = {
     "        if k[r] > 2:\n            break",
     "changed": "for r in range(6):\n        if y[r, 0] > 0:\n            y[r] = z[r] / x[r] - 1",
     "every other": "for r in range(0, 6, 2):\n        y[r] = z[r] / x[r]",
+    "one side leaves": "for r in range(6):\n        if k[r] > 1:\n            y[r] = z[r] / x[r]\n"
+    "        else:\n            y[r] = x[r] / z[r]\n            continue\n"
+    "        y[r] = np.where(np.isnan(y[r]), 1.0, y[r])",
     "its own test": "for r in range(6):\n        for c in range(6):\n"
     "            if k[c] > 2:\n                s += x[r, c] / z[r, c]\n"
     "            else:\n                y[r, c] = x[r // 2, c]",
@@ -84,6 +91,11 @@ def counted(name: str) -> tuple[int, int]:
 def test_what_is_sunk(name: str) -> None:
     number, inside = counted(name)
     assert number > 0 and not inside
+
+
+def test_what_both_sides_leave_is_counted_once() -> None:
+    assert counted("sides")[0] == counted("sides that change the test")[0] == 1
+    assert counted("sides of other columns")[0] == 2
 
 
 @pytest.mark.parametrize("name", STAYS)

@@ -261,7 +261,10 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
             total = (larger if name == "max" else smaller)(total, dtype.type(value))
         return total
     if name in ("sum", "prod") and all(type(v) is int for v in values):
-        return sum(values) if name == "sum" else math.prod(values)  # still a Python number
+        number = sum(values) if name == "sum" else math.prod(values)  # still a Python number
+        if not -(2**63) <= number < 2**63:
+            raise Unknown("an integer of more than 64 bits")
+        return number
     wide = _accumulated(dtype)
     if name == "mean" and wide.kind in "iu":
         wide = np.dtype(np.float64)

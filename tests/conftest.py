@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from plusequals.base import process_state, settings
@@ -24,6 +25,9 @@ DEFAULT_BACKENDS = ("numpy", "cc")
 QUICK = ("dsl", "language", "lowering")
 """Folders whose programs the C compiler optimizes little: their tests are about what comes before
 it, and it takes as long as all that. The others, and the hunts, run what users do by default."""
+
+hypothesis.settings.register_profile("tests", deadline=None)  # no test asserts a time
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

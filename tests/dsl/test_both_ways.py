@@ -104,7 +104,7 @@ STEPS = st.lists(st.tuples(CALLS, st.lists(CHANGES, max_size=2)), max_size=8)
 
 @pytest.mark.filterwarnings("ignore")
 @given(st.sampled_from(TEXTS), STEPS)
-@hypothesis_settings(max_examples=12, deadline=None)
+@hypothesis_settings(max_examples=12)
 def test_both_ways_do_the_same(text: str, steps: list[Any]) -> None:
     short, long = World(text), World(text)
     for (y, x, number, form, mode), changes in steps:

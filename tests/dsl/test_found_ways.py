@@ -72,9 +72,7 @@ CHANGES = st.lists(
 
 @pytest.mark.filterwarnings("ignore")
 @given(WORLDS, CHANGES, st.lists(st.sampled_from(range(len(ARGUMENTS))), min_size=1, max_size=2))
-@hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_found_does_what_would_be_compiled(
     module: Callable[..., types.ModuleType], world: dict[str, str], changes: Any, calls: list[int]
 ) -> None:

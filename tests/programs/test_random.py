@@ -70,7 +70,7 @@ def test_large_nests_as_users_run_them() -> None:
     assert not all(case.refused for case in cases)
 
 
-@settings(max_examples=25, derandomize=True, deadline=None, database=None,
+@settings(max_examples=25, derandomize=True, database=None,
           suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(programs())
 def test_interpreters_agree(program: Program) -> None:

@@ -41,8 +41,7 @@ LOOPS = {
     "set in a loop that runs": "for i in range(3):\n    last = x[1, i]\nreturn last",
     "the target after the loop": "for i in range(3):\n    x[0, i] = 0.0\nreturn i",
     "of another type after nested loops that run": (
-        "s = x[0, 0]\nfor i in range(2):\n    for j in (1, 2):\n        s = j * i\n"
-        "return s // 2, s"
+        "s = x[0, 0]\nfor i in range(2):\n    for j in (1, 2):\n        s = j * i\nreturn s // 2, s"
     ),
     "of another type, where a nested loop may skip it": (
         "s = x[0, 0]\nfor i in range(2):\n    for j in range(3):\n        if x[i, j] > 1.5:\n"

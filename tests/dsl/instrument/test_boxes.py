@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from plusequals.dsl.instrument.rows import bounding_box, is_non_rectangular
 from plusequals.lowering.ir.indexing import Range, Symbol, const, evaluate, mod, var
@@ -11,7 +11,6 @@ from tests.dsl.elaborate.points import nested_ranges, points
 I, J = Symbol("i", 1), Symbol("j", 2)
 
 
-@settings(deadline=None)
 @given(nested_ranges())
 def test_every_point_lies_in_the_box(ranges: tuple[Range, ...]) -> None:
     axes = list(bounding_box(ranges))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import plusequals as pe
@@ -43,7 +43,6 @@ def entries() -> st.SearchStrategy[LogEntry]:
     )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(entries()))
 def test_a_tree_is_read_back_from_its_lines(tree: list[LogEntry]) -> None:
     assert list(log_tree(log_lines(tree))) == tree

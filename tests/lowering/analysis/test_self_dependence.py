@@ -61,7 +61,7 @@ def statement(draw: Any) -> Assign:
     )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_statement_reads_the_state_before(data: Any) -> None:
     loop = For(t, const(0), const(2), 1, (statement(data.draw),))

@@ -34,7 +34,7 @@ def index_fault(
 def _suggest_subscripts(text: str, axis: int, below: bool) -> tuple[str, ...]:
     """Return fix hints for a subscript, in source form, whose index on an axis may be out of range.
 
-    `below`: the index may be negative.
+    `below`: the index may be negative, which its text may say, too.
 
     >>> for hint in _suggest_subscripts("s.x[i - 1, j]", 0, True):
     ...     print(hint)
@@ -56,9 +56,10 @@ def _suggest_subscripts(text: str, axis: int, below: bool) -> tuple[str, ...]:
     def render(index: str) -> str:
         return f"`{base}[{', '.join((*items[:at], index, *items[at + 1 :]))}]`"
 
-    index, size = items[at], f"{base}.shape[{axis}]" if axis else f"len({base})"
+    index = items[at]
+    size = f"{base}.shape[{axis}]" if axis else f"len({base})"
     clamped, padded, wrapped = (render(f"{name}({index})") for name in ("clamp", "pad", "wrap"))
-    if not below:
+    if not below and not index.startswith("-"):
         return (f"correct the index, or say what is outside: {clamped}, {padded}, {wrapped}",)
     return (
         f"a computed index does not count from the end: that is {render(f'({index}) % {size}')}",

@@ -141,7 +141,8 @@ class VectorBody:
                 return is_widening and self.is_real(dtype) and self.can(value)
             case Select(test, yes, no) if self.bound(test) is not None:
                 has_no_select = not any(isinstance(part, Select) for part in walk(yes))
-                return has_no_select and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
+                is_padding = has_no_select and not self.varies(no)
+                return is_padding and self.is_real(expr.dtype) and self.can(yes)
             case Select(test, yes, no):
                 return (
                     self.is_real(expr.dtype) and implies_no_range(test, self.data)
@@ -153,7 +154,8 @@ class VectorBody:
     def bound(self, test: Expr) -> LaneBound | None:
         """Return the bound of a test that selects the first lanes, None for any other test.
 
-        Where it fails nothing may be read, so a value under it has no selects of its own.
+        Where it fails nothing may be read, so a value under it has no selects of its own, and the
+        other lanes are padded with one number.
         """
         match test:
             case Apply(op, (Position(at), (Const() | Read(_, ())) as count)) if op.name == "lt":

@@ -31,7 +31,10 @@ _MAX_FACTOR = 1 << 20
 """Dynamic integers have 64 bits, Python's are unbounded: for products with larger factors the
 numbers stay static, so that Python computes them exactly or refuses."""
 _PRODUCT_OPS = frozenset(["mul", "product"])
-_EXACT_OPS = frozenset("add sub mul product neg eq ne lt le gt ge and or not".split())
+_EXACT_OPS = frozenset(
+    "add sub mul product neg eq ne lt le gt ge and or logical_not "
+    "bitand bitor bitxor invert".split()
+)
 _DIVISION_OPS = frozenset(["div", "floordiv", "mod"])
 _NO_NODES: frozenset[Node] = frozenset()
 
@@ -285,8 +288,9 @@ def _unsafe_numbers(part: Expr, dependences: _Dependences) -> frozenset[Node]:
             is_determined and dtype.kind in "iu" and op.name in _PRODUCT_OPS
         ):
             return _NO_NODES if part in dependences.guarded else numbers
-        case Cast(_, dtype) if is_determined and dtype.kind in "biu":
-            return numbers
+        case Cast(value, dtype) if is_determined and dtype.kind in "iu":
+            is_exact = value.dtype.kind == "b" or value.dtype == dtype
+            return _NO_NODES if is_exact else numbers
         case _:
             return _NO_NODES
 

@@ -71,6 +71,8 @@ def test_other_values_are_constants(kind: type) -> None:
         ("s = 0.0\n    for t in range(m.n):\n        s += x[t]\n    return s", True),
         ("x ** m.n", False), ("x * (1 / m.n)", True), ("x[m.n]", False), ("x[: m.n]", True),
         ("x[min(m.n, 1)]", False), ("x * (m.n * 10**15)", False), ("x * (m.n * m.n)", True),
+        ("x if m.n else x + 1", False), ("x * (1 if m.n % 2 else 2)", True),
+        ("x * (3 if m.n & 6 and not m.n ^ 4 else 5)", True), ("x * (m.n << 1)", False),
         ("x * abs(m.n)", False), ("x if m.n > 2 else -x", False), ("np.zeros(m.n)", True),
     ],
 )  # fmt: skip

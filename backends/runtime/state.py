@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...base import float_modes, settings
 from ...base.cached_property import cached_property
-from ...base.diagnostic import CdBackendError, Diagnostic
+from ...base.diagnostic import CdBackendError, CdError, Diagnostic, internal_error
 from ...base.lazy_import import LazyModule
 from ...base.process_state import State, register
 from .. import capabilities, registry
@@ -256,16 +256,24 @@ class Runtime:
     def compile_all(
         self, procedures: Sequence[Procedure], backend: str | None = None
     ) -> Sequence[Code]:
-        """Return code for several procedures, compiled together where the backend supports it."""
+        """Return code for several procedures, compiled together where the backend supports it.
+
+        Raises what the backend does, CdInternalError CD0904 for any other exception in it.
+        """
         if not procedures:
             return ()
         instance, timeline = self.backend(backend), self.timeline
-        name = f"compile {', '.join(procedure.name for procedure in procedures)}"
-        with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            if len(procedures) > 1 and isinstance(instance, interface.CompilesTogether):
-                codes = instance.compile_all(procedures)
-            else:
-                codes = [instance.compile(procedure) for procedure in procedures]
+        names = ", ".join(procedure.name for procedure in procedures)
+        with nullcontext() if timeline is None else timeline.here(f"compile {names}", "compile"):
+            try:
+                if len(procedures) > 1 and isinstance(instance, interface.CompilesTogether):
+                    codes = instance.compile_all(procedures)
+                else:
+                    codes = [instance.compile(procedure) for procedure in procedures]
+            except (CdError, MemoryError, OSError, ImportError, SystemError):
+                raise  # also for want of memory, descriptors or space
+            except Exception as problem:
+                raise internal_error(f"compiling `{names}`", problem) from problem
         for code in codes:
             self.count(code.origin)
         return codes

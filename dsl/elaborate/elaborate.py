@@ -20,7 +20,9 @@ from ...base.diagnostic import (  # fmt: skip
     CdSyntaxError,
     CdTypeError,
     CdValueError,
+    Label,
     Span,
+    internal_error,
 )
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
@@ -134,17 +136,8 @@ def elaborate(
                 function.span, helps=("split it over several statements",),
             ) from None  # fmt: skip
         except Exception as problem:  # an internal error of any type
-            raise _internal_error(function, problem) from problem
-
-
-def _internal_error(function: s.Function, problem: Exception) -> CdError:
-    """Return the internal error CD0904 for an unexpected exception of elaboration."""
-    cause = f"{type(problem).__name__}: {problem}"
-    return error(
-        "CD0904", CdInternalError, f"plusequals failed while reading `{function.name}`: {cause}",
-        function.span,
-        helps=("this is a fault of plusequals: please report it with the function's text",),
-    )  # fmt: skip
+            doing = f"reading `{function.name}`"
+            raise internal_error(doing, problem, Label(function.span)) from problem
 
 
 def _elaborate(

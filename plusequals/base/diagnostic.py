@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from os.path import basename
 from typing import TYPE_CHECKING
 
 from .dataclass import dataclass
@@ -207,6 +208,17 @@ def class_of(problem: Exception) -> type[CdError]:
     """
     found = (kind for kind in _CLASSES if isinstance(problem, kind.__bases__[1]))
     return next(found, CdValueError)
+
+
+def internal_error(doing: str, problem: Exception, *labels: Label) -> CdInternalError:
+    """Return the error CD0904 of an unexpected exception, with the line of ours that raised it."""
+    trace, where = problem.__traceback__, ""
+    while trace is not None:
+        where = f" ({basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    message = f"plusequals failed while {doing}: {type(problem).__name__}: {problem}{where}"
+    helps = ("this is a fault of plusequals: please report it with the function's text",)
+    return CdInternalError(Diagnostic("CD0904", message, labels, helps=helps))
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

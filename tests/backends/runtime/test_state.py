@@ -11,7 +11,7 @@ import pytest
 from plusequals.backends.runtime.state import Runtime
 from plusequals.backends.runtime.timeline import Timeline
 from plusequals.base import settings
-from plusequals.base.diagnostic import CdBackendError
+from plusequals.base.diagnostic import CdBackendError, CdInternalError, Diagnostic
 
 from .. import procedures
 
@@ -36,6 +36,31 @@ def test_a_backend_that_cannot_run_says_why_and_is_tried_again(
     assert caught.value.code == "CD0811" and "plusequals[zig]" in str(caught.value)
     with pytest.raises(CdBackendError, match='did you mean "numpy"?'):
         runtime.backend("nunpy")
+
+
+@pytest.mark.parametrize(
+    ("problem", "found", "text"),
+    [
+        (
+            KeyError("lane"),
+            CdInternalError,
+            r"error\[CD0904\]: plusequals failed while compiling `scale`: KeyError: 'lane' "
+            r"\(\w+\.py, line \d+\)",
+        ),
+        (MemoryError("no room"), MemoryError, "no room"),
+        (CdBackendError(Diagnostic("CD0811", "none")), CdBackendError, "CD0811"),
+    ],
+)
+def test_what_a_backend_raises_unexpectedly_is_told_as_such(
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Exception,
+    found: type[Exception],
+    text: str,
+) -> None:
+    monkeypatch.setattr(runtime.backend("numpy"), "compile", Mock(side_effect=problem))
+    with pytest.raises(found, match=text):
+        runtime.compile(procedures.scale(), "numpy")
 
 
 def test_threads_get_one_backend_and_all_is_counted(runtime: Runtime) -> None:

@@ -37,6 +37,7 @@ from .scope import (
     next_use,
     parts,
     rebound_names,
+    sources,
 )
 
 _MAX_PASSES = 12
@@ -80,6 +81,7 @@ def carried(
                     frame, statement, body, exempt, entry, runs, rebound, (live, not_set_first)
                 )
                 _add_attributes(frame, entry, statement.span, rebound, (live, not_set_first))
+                _require_created_again(frame, statement, entry, not_set_first)
                 wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_carried_constants(frame, statement, entry, not_set_first)
         except NeedKind as need:
@@ -308,6 +310,33 @@ def _refuse_carried_constants(
                     "or use an array for what changes: `t = np.zeros(n)` before the loop",
                 ),
             )
+
+
+def _require_created_again(
+    frame: Frame, statement: s.For | s.While, entry: Mapping[str, Value], not_set_first: set[str]
+) -> None:
+    """Require (NeedPeel) that an array which an index statement makes in each iteration is a new
+    one in each: not one that the name was bound to meanwhile, and that others would see written."""
+    for name in sorted(not_set_first - entry.keys()):
+        final = frame.names.get(name)
+        if not isinstance(final, Array) or final.base is None:
+            continue
+        slot_nodes = {node for x in frame.slots.values() if (node := _whole_node(x)) is not None}
+        nodes = sources(frame, final.base.node) - slot_nodes
+        others = [x for x in seeing(frame.names, nodes) if x != name and x in entry]
+        if not others and not seen_by_callers(frame, nodes):
+            continue
+        other = f"`{others[0]}`" if others else "the caller"
+        problem = error(
+            "CD0208", CdTypeError,
+            f"`{name}` is made in the first iteration of this loop, and from the second one on it "
+            f"is an array that {other} has, too, and is written", statement.span,
+            helps=(
+                f"make it before the loop: `{name} = np.zeros(...)`",
+                "or bind it to a copy: `.copy()`",
+            ),
+        )  # fmt: skip
+        raise problem if isinstance(statement, s.While) else NeedPeel(name, problem)
 
 
 def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:

@@ -296,3 +296,39 @@ def test_a_function_inside_that_has_letters_of_its_own_in_a_statement_over_lette
         "v[i] = x[0, i] * 2\nfor k in range(3):\n    v[i] = g(k)[i]\nreturn v"
     )
     np.testing.assert_array_equal(run("numpy", "x", body, X), X[0] * 2 + 3)
+
+
+MADE_AND_SWAPPED = """def f(x, n):
+    old = {old}
+    keep = old
+    for t in range(n):
+        new[i] = old[i] + 1
+        old, new = new, old
+    return old"""
+
+
+def test_what_an_index_statement_makes_and_what_it_is_swapped_for_are_written_in_place(
+    backend: str,
+) -> None:
+    text = MADE_AND_SWAPPED.replace("    keep = old\n", "")
+    shared, own = (
+        pe.cd_from_source(text.format(old=old), backend=backend) for old in ("x", "x.copy()")
+    )
+    for n, left in ((0, 0.0), (1, 0.0), (2, 2.0), (3, 2.0), (4, 4.0)):
+        x = np.zeros(2)
+        assert shared(x, n).tolist() == [n, n] and x.tolist() == [left, left]
+        assert own(x, n).tolist() == [left + n] * 2 and x.tolist() == [left, left]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MADE_AND_SWAPPED.format(old="x.copy()") + " + keep",
+        MADE_AND_SWAPPED.format(old="x").replace("for t in range(n)", "while x[0] < n"),
+        MADE_AND_SWAPPED.format(old="m[0]").replace("old[i]", "m[1, i]"),
+    ],
+)
+def test_an_array_that_others_have_is_not_made_again_in_each_iteration(text: str) -> None:
+    f = pe.cd_from_source(text.replace("f(x", "f(m, x"), backend="numpy")
+    with pytest.raises(CdError, match="CD0208"):
+        f(np.zeros((2, 2)), np.zeros(2), 3)

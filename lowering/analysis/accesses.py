@@ -31,7 +31,7 @@ from typing import Literal, NamedTuple, cast
 
 from ...base.dataclass import dataclass
 from .. import thresholds
-from ..ir.assignments import Alloc, Break, Continue, Permute, Print
+from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, conjuncts
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
@@ -39,7 +39,7 @@ from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import BODIES, bodies, direct_effects
+from ..ir.walk import BODIES, bodies, direct_effects, statements
 from .definite_writes import in_first_iterations
 from .effects import summarize
 from .guarded_reads import guarded_reads, negate, nodes_of
@@ -83,7 +83,7 @@ class Accesses:
     """All sites of some statements, in program order, by the id of the node."""
 
     sites: Mapping[int, tuple[Site, ...]]
-    covered: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
+    covered: dict[tuple[int, int], bool] = field(default_factory=dict, compare=False, repr=False)
     """Memo of `read_before_written`, by the id of the node; shared with the loop."""
 
     def of(self, node: Node) -> tuple[Site, ...]:
@@ -94,17 +94,18 @@ class Accesses:
         """Whether any element may be written."""
         return any(site.writes for site in self.of(node))
 
-    def is_read_before_written(self, node: Node) -> bool:
-        """Whether some read may see an element that none of these statements wrote before."""
-        covered = self.covered.get(node.id)
+    def is_read_before_written(self, node: Node, depth: int = 0) -> bool:
+        """Whether some read may see an element that none of these statements wrote before, in the
+        same iteration of the `depth` outermost ones: in other iterations only of deeper loops."""
+        covered = self.covered.get((node.id, depth))
         if covered is None:
             reads = (site for site in self.of(node) if site.reads)
-            covered = self.covered[node.id] = all(map(self.is_covered, reads))
+            covered = self.covered[node.id, depth] = all(self.is_covered(x, depth) for x in reads)
         return not covered
 
-    def is_covered(self, read: Site) -> bool:
+    def is_covered(self, read: Site, depth: int = 0) -> bool:
         """Whether all elements that a site reads were surely written before: in the same iteration,
-        or in earlier iterations of a loop around it."""
+        or in earlier iterations of a loop around it that is deeper than `depth`."""
         if self._has_covering_write(read):
             return True
         writes = [site for site in self._before(read) if site.kind == "write"]
@@ -118,7 +119,11 @@ class Accesses:
         ):
             return False
         writes += [site for site in self._later_in(read) if site.kind == "write"]
-        hands_on = any(self._is_carried(write, read) for write in writes if write.index)
+        hands_on = any(
+            self._is_carried(write, read)
+            for write in writes
+            if write.index and common_depth(write.route, read.route) > depth
+        )
         return hands_on or self._is_covered_in_parts(read)
 
     def _has_covering_write(self, read: Site) -> bool:
@@ -150,8 +155,14 @@ class Accesses:
             return False
         if any(isinstance(stmt, While) or has_jumps(stmt) for stmt in (loop, *inner)):
             return False
+        ends = (end for s in inner if isinstance(s, For) for end in (s.lo, s.hi))
+        parts = (*(write.index or ()), *(read.index or ()), *ends)
+        used = {symbol for at in parts if isinstance(at, Affine) for symbol in at.symbols()}
+        if any(isinstance(s, Let) and s.symbol in used for s in statements(loop.body)):
+            return False  # it has another value in each iteration
         values = solve_subscripts(write.index or (), read.index or (), (loop, *inner))
-        if values is None or not is_in_loops(values, inner, ranges(read.inside), read.tests):
+        tests = holding_tests(read)
+        if values is None or not is_in_loops(values, inner, ranges(read.inside), tests):
             return False
         back = ((var(loop.symbol) - values[loop.symbol]) * loop.step).constant
         if back is None or not 1 <= back <= thresholds.MAX_FIRST_ITERATIONS:
@@ -290,7 +301,9 @@ class Accesses:
         ):
             return False
         return any(
-            self._reaches(instance, index, (*ranges(read.inside), *anywhere), read.tests, shared)
+            self._reaches(
+                instance, index, (*ranges(read.inside), *anywhere), holding_tests(read), shared
+            )
             for instance in _first_iterations(write, shared)
             for index, anywhere in _read_elements(read)
         )
@@ -334,15 +347,17 @@ def _merge_branches(writes: Iterable[Site]) -> Iterator[Site]:
                 yield left[-1]
 
 
-def _take_side(writes: Iterable[Site], position: int, side: int) -> list[Site]:
+def _take_side(writes: list[Site], position: int, side: int) -> list[Site]:
     """Return the writes where a branch, the statement at a position, takes one side."""
     result: list[Site] = []
+    end = 1 + max(write.route[0][0] for write in writes)  # what is nested follows all others
     for write in writes:
         (at, number), *route = write.route
         if at != position:
             result.append(write)
         elif number == side:
-            inner = (at, route[0][1]), *route[1:]
+            (nested, nested_number), *rest = route
+            inner = (end + nested, nested_number), *rest
             result.append(
                 write._replace(inside=write.inside[1:], route=inner, tests=inner_tests(write, 1))
             )
@@ -424,6 +439,23 @@ def inner_tests(site: Site, shared: int) -> tuple[Expr, ...]:
     return site.tests[outer:]
 
 
+def holding_tests(site: Site) -> tuple[Expr, ...]:
+    """Return the tests around a site that surely still hold there: those whose branch writes
+    nothing that they read."""
+    kept: list[Expr] = []
+    at = 0
+    for stmt, (_, number) in zip(site.inside, site.route, strict=False):
+        if at < len(site.tests) and isinstance(stmt, If):
+            end = at + (1 if number else len(tuple(conjuncts(stmt.test))))
+            written = summarize(stmt).writes
+            changed = [
+                not written.isdisjoint(x.id for x in nodes_of(t)) for t in site.tests[at:end]
+            ]
+            kept += (test for test, gone in zip(site.tests[at:end], changed) if not gone)
+            at = end
+    return (*kept, *site.tests[at:])
+
+
 def _may_change_test(touched: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
     """Whether what a test reads may be written between the write that it guards and the read."""
     first, last = write.route[shared][0], read.route[shared][0]
@@ -446,7 +478,7 @@ def collect_accesses(body: Iterable[Stmt]) -> Accesses:
     if len(body) != 1:
         return _group_by_node(_collect_sites(body))
     try:
-        covered: dict[int, bool] = body[0].covered
+        covered: dict[tuple[int, int], bool] = body[0].covered
     except AttributeError:
         covered = memoize(body[0], "covered", {})
     return Accesses(_group_by_node(_collect_sites(body)).sites, covered)
@@ -517,11 +549,10 @@ def _local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
 
 def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
     accessed = direct_effects(stmt)
+    touches: list[_LocalSite]
     if accessed.has_select:
-        pairs = [pair for expr in accessed.expressions for pair in guarded_reads(expr)]
-        touches: list[_LocalSite] = [
-            (read.node, read.index, "read", tests) for read, tests in pairs
-        ]
+        pairs = (pair for expr in accessed.expressions for pair in guarded_reads(expr))
+        touches = [(read.node, read.index, "read", tests) for read, tests in pairs]
     else:
         touches = [(read.node, read.index, "read", ()) for read in accessed.all_reads]
     match stmt:
@@ -563,9 +594,5 @@ def position_in(route: Route, outer: Route) -> int | None:
 
 def common_depth(left: Route, right: Route) -> int:
     """Return the depth down to which two paths are in the same statement."""
-    depth = 0
-    for left_step, right_step in zip(left[:-1], right[:-1]):
-        if left_step != right_step:
-            break
-        depth += 1
-    return depth
+    pairs = enumerate(zip(left[:-1], right[:-1]))
+    return next((n for n, (a, b) in pairs if a != b), min(len(left), len(right)) - 1)

@@ -193,7 +193,7 @@ def find_privatizable(
         node.id for node in nodes
         if node.purpose in _FILLED_PURPOSES
         or _is_annotated(touched.of(node), {s for number, s in annotations if number == node.id})
-        or not touched.is_read_before_written(node)
+        or not touched.is_read_before_written(node, 1)
     )  # fmt: skip
 
 

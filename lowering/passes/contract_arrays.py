@@ -152,7 +152,10 @@ def _find_arg_targets(body: tuple[Stmt, ...], accesses: Accesses) -> frozenset[i
         starts = all(s.value == nothing for s in stores if s.access.node == position)
         sites = [site for site in accesses.of(position) if site.index is not None]
         position_accesses = Accesses({position.id: tuple(sites)})
-        covered = all(position_accesses.is_covered(site) for site in sites if site.kind == "update")
+        covered = all(
+            position_accesses.is_covered(site, len(site.inside))
+            for site in sites if site.kind == "update"
+        )  # fmt: skip
         is_only = sum(candidate.access.node == target for candidate in updates) == len(
             accesses.of(target)
         )
@@ -169,7 +172,7 @@ def _find_retained_axes(
         return NoContractionReason.INDICES
     deepest = max(levels.values())
     if deepest and node.id not in arg_targets:
-        if not all(accesses.is_covered(s) for s in accesses.of(node) if s.reads):
+        if not all(accesses.is_covered(s, deepest) for s in accesses.of(node) if s.reads):
             if 0 not in levels.values():
                 return NoContractionReason.LOOP_CARRIED
             deepest = 0

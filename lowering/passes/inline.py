@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, cast
 from ...base.dataclass import dataclass
 from ...base.lazy_import import LazyModule
 from .. import thresholds
-from ..analysis.accesses import Accesses, Route, Site, collect_accesses, position_in
+from ..analysis.accesses import Accesses, Route, Site, collect_accesses, holding_tests, position_in
 from ..analysis.effects import summarize
 from ..analysis.expression_cost import cost, estimate_iterations
 from ..analysis.guarded_reads import nodes_of
@@ -254,7 +254,7 @@ class _Inlining:
             if site.index is None:
                 return StoredReason.UNKNOWN_POINT
             index = tuple(self.inlined_index(subscript) for subscript in site.index)
-            domain, tests = ranges(site.inside), tuple(map(self.inlined, site.tests))
+            domain, tests = ranges(site.inside), tuple(map(self.inlined, holding_tests(site)))
             try:
                 value = definitions.reaching_value(definition.layers, index, domain, tests, initial)
                 if definition.values.setdefault(index, value) != value:

@@ -112,10 +112,12 @@ def _find_pair(
     """Return the node that is removed and the one that replaces it, where an array has a
     successor."""
     successors = list(_find_successors(accesses, old))
-    if not successors or accesses.is_read_before_written(old):
+    sites = accesses.of(old)
+    depth = min((common_depth(sites[0].route, site.route) for site in sites), default=0)
+    if not successors or accesses.is_read_before_written(old, depth):
         return None
     for new in successors:
-        if new.id in temporaries and not accesses.is_read_before_written(new):
+        if new.id in temporaries and not accesses.is_read_before_written(new, depth):
             return new, old
         if new.id in shared and _can_replace_visible(kernel, accesses, old, new):
             return old, new

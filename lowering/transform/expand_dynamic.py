@@ -60,7 +60,7 @@ def expand_dynamic(program: Program, facts: Facts, fresh: Fresh) -> Program:
             return ()
         touched, ids = collect_accesses((loop,)), frozenset(node.id for node in candidates)
         has_alloc = any(isinstance(stmt, Alloc) for stmt in statements((loop,)))
-        if has_alloc or any(touched.is_read_before_written(node) for node in candidates):
+        if has_alloc or any(touched.is_read_before_written(node, 1) for node in candidates):
             return ()
         private, domain = facts.private(loop), ranges(outer)
         if not fresh.fits((trip_count(loop),)) or facts.is_free(loop, private, domain):

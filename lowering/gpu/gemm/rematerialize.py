@@ -38,7 +38,7 @@ from functools import cached_property
 from math import ceil
 
 from ... import thresholds
-from ...analysis.accesses import Site, collect_accesses, has_jumps
+from ...analysis.accesses import Site, collect_accesses, has_jumps, holding_tests
 from ...analysis.definitions import Layer, MaybeUnwritten, NotInvertible, find_layer, reaching_value
 from ...analysis.expression_cost import cost, estimate_iterations
 from ...analysis.parallel_band import Facts, facts_of, find_band, static_trip_count
@@ -300,7 +300,7 @@ class _Pair:
     def value_at_site(self, filled: Layer, site: Site) -> Expr:
         """Return the value of a read at a site, all of which was certainly written."""
         domain = ranges((*self.outer, *site.inside))
-        return reaching_value((filled,), site.index or (), domain, site.tests, None)
+        return reaching_value((filled,), site.index or (), domain, holding_tests(site), None)
 
     def rewrite_writer(self, filled: Layer, arrays: dict[Node, Node]) -> Body:
         """Return the remaining writer of the array, with the scalars saved: its own reads of the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -380,3 +382,84 @@ def test_vectors_touch_more_than_the_elements_that_they_name() -> None:
         assert not found.is_overwritten(y)
         assert found.is_read_before_written(x)
     assert {site.index for site in collect_accesses((copy,)).of(x)} == {None}
+
+
+PROGRAMS = {
+    "two branches in a side": (
+        "t = np.ones(9)\nif c[0] > 0:\n    if c[1] > 0:\n        t[:] = x[:9]\n    if c[2] > 0:\n"
+        "        y[0] = 1\n    else:\n        t[:] = y[:9]\nelse:\n    t[:] = 0.0\ny[:9] += t"
+    ),
+    "a result in two branches of a side": (
+        "r = np.empty(9)\nr[...] = 7.0\nif c[0] > 0:\n    if c[1] > 0:\n        r[:] = x[:9]\n"
+        "    if c[2] > 0:\n        c[0] = 5\n    else:\n        r[:] = 2 * x[:9]\nelse:\n"
+        "    r[:] = 0.0\nreturn r"
+    ),
+    "a branch beside an element": (
+        "t = np.ones(9)\nif c[0] > 0:\n    if c[1] > 0:\n        t[:] = x[:9]\n    t[2] = 4.0\n"
+        "else:\n    t[:3] = 0.0\ny[:9] += t"
+    ),
+    "a test that its branch changes": (
+        "t = 0.0\nfor i in range(6):\n    s = z[i]\n    if s > 0:\n        s = s - 1\n"
+        "        if s > 0:\n            t = s * 2\n        y[i] = t"
+    ),
+    "an element that its branch changes": (
+        "t = 0.0\nfor i in range(6):\n    if z[i] > 0:\n        z[i] -= 1\n        if z[i] > 0:\n"
+        "            t = z[i] * 2\n        y[i] = t"
+    ),
+    "a test that its other side changes": (
+        "t = np.ones(12)\nif c[1] > 0:\n    y[0] = 3\nelse:\n    c[1] += 1000\n"
+        "    if not c[1] > 0:\n        t[:] = 5.0\n    y[:12] = t"
+    ),
+    "an array filled under a repeated test": (
+        "t = np.ones(12)\nif c[0] > 0:\n    c[0] -= 1000\n    if c[0] > 0:\n        t[:] = 5.0\n"
+        "    y[:12] = t"
+    ),
+    "an element of the last iteration": (
+        "t = np.zeros(len(x))\nfor r in range(1, len(x)):\n    t[0] = x[0]\n"
+        "    y[r] = t[r - 1] + np.sin(x[r])\n    t[r] = x[r] * 2"
+    ),
+    "an element of the last iteration, peeled": (
+        "t = np.zeros(100)\nfor r in range(1, 100):\n    t[0] = x[0]\n"
+        "    y[r] = t[r - 1] * (2.0 if r > 4 else 3.0)\n    t[r] = x[r] + 1"
+    ),
+    "an element of the last iteration of the outer loop": (
+        "t = np.zeros((100, 30))\nfor r in range(1, 100):\n    t[0] = x[0]\n"
+        "    for c in range(30):\n        y[r] += t[r - 1, c] * 2.0\n        t[r, c] = x[r] + c"
+    ),
+    "two arrays, one of which may be the other": (
+        "old, new = np.zeros(8), np.zeros(8)\nfor r in range(2, 7):\n    old[1] = x[1]\n"
+        "    old[r] = x[r] + 1\n    new[r - 1] = old[r - 1] * 2\n    new[0] = 5\n"
+        "    y[r] = new[r - 2]"
+    ),
+    "a row that data chooses": (
+        "t = np.zeros((4, 10))\nfor i in range(1, 10):\n    row = t[k[i]]\n    row[0] = x[i]\n"
+        "    y[i] = row[i - 1]\n    row[i] = x[i] + 1"
+    ),
+    "a part that data chooses": (
+        "t = np.zeros((4, 10))\nfor i in range(1, 10):\n    v = t[:, :k[i] + 1]\n    v[0] = x[i]\n"
+        "    y[i] = v[min(i, 4) - 1].sum()\n    v[min(i, 3)] = x[i] + 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_read_is_what_was_written_last(name: str, threads: int, backend: str) -> None:
+    body = PROGRAMS[name].replace("\n", "\n    ")
+    text = f"def f(x, y, z, c, k):\n    {body}\n"
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    f = pe.cd_from_source(text, {"np": np}, backend=backend)
+    size = 20_000 if name == "an element of the last iteration" else 100
+    for c in ([1, -1, 1], [1, 1, -1], [-1, 1, 1], [1, -1, -1]):
+        given = [
+            np.linspace(1, 2, size), np.zeros(size), np.array([3, 0.5, 2, 0.25, 5, 1]),
+            np.array(c, float), np.array([0, 1, 2, 1, 1, 2, 3, 0, 2, 1]),
+        ]  # fmt: skip
+        expected = [part.copy() for part in given]
+        with pe.override(threads=threads):
+            results = f(*given), scope["f"](*expected)
+        if results[1] is not None:
+            np.testing.assert_array_equal(*results)
+        for one, other in zip(given, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)

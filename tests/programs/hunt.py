@@ -7,6 +7,7 @@
     python -m tests.programs.hunt --programs 400 --seed 5 --jobs 2 --kind large
     python -m tests.programs.hunt --programs 5000 --seed 6 --jobs 2 --kind python --settings random
     python -m tests.programs.hunt --programs 2000 --seed 7 --jobs 2 --warm
+    python -m tests.programs.hunt --programs 5000 --seed 8 --jobs 2 --kind flow --settings random
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """

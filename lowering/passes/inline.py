@@ -34,7 +34,7 @@ from ..analysis.expression_cost import cost, estimate_iterations
 from ..analysis.guarded_reads import nodes_of
 from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import are_disjoint, ranges
-from ..ir.assignments import Alloc, Permute, Print
+from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Dynamic, Expr, Index, Read, rebuild, walk
 from ..ir.indexing import Affine, Range, Symbol, substitute, var
@@ -340,7 +340,9 @@ class _Inlining:
         if write.index is None or any(write.node in nodes_of(test) for test in tests):
             return False
         loops = ranges(write.inside[depth:])
-        renaming = {r.symbol: var(Symbol(r.symbol.name, -2 - r.symbol.serial)) for r in loops}
+        lets = (s.symbol for s in statements(write.inside[depth:][:1]) if isinstance(s, Let))
+        names = (*(r.symbol for r in loops), *lets)  # of which each iteration has other values
+        renaming = {name: var(Symbol(name.name, -2 - name.serial)) for name in names}
         renamed_index = tuple(
             substitute(i, renaming) if isinstance(i, Affine) else i for i in write.index
         )

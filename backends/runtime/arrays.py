@@ -22,6 +22,7 @@ from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ..device_arrays.protocols import may_be_device_array
+from ..overrides import overridden_in_array, overridden_in_foreign
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,11 +74,14 @@ def as_array(value: object, name: str = "the argument") -> Array:
         raise _unsupported("CD0701", f"`{name}` is a matrix: its `*` is not that of arrays",
                        "pass `np.asarray(x)`, and write `@` for products")  # fmt: skip
     if isinstance(value, np.ndarray):
-        return value.view(np.ndarray)
+        _require_numpys_operators(overridden_in_array(type(value)), value, name)
+        return np.ndarray.view(value, np.ndarray)
     if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__array__"):
         raise _unsupported("CD0701", f"`{name}` lies in the memory of a GPU",
                        "copy it to the host first")  # fmt: skip
     _require_plain(value, name)
+    if not isinstance(value, list | tuple):
+        _require_numpys_operators(overridden_in_foreign(type(value)), value, name)
     try:
         return _converter(value)(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as why:
@@ -87,6 +91,15 @@ def as_array(value: object, name: str = "the argument") -> Array:
             raise _unsupported("CD0702", message, fix) from None
         message = f"`{name}` ({type(value).__name__}) makes no array: {why}"
         raise _unsupported("CD0701", message, f"pass a NumPy array as `{name}`") from None
+
+
+def _require_numpys_operators(overridden: str | None, value: object, name: str) -> None:
+    """Reject (CdTypeError CD0701) an array of a class that overrides what arrays do."""
+    if overridden is not None:
+        raise _unsupported(
+            "CD0701", f"`{name}` is of class {type(value).__name__}, whose `{overridden}` is not "
+            "that of arrays", "pass the array: `np.asarray(x)`",
+        )  # fmt: skip
 
 
 def _require_plain(value: object, name: str) -> None:

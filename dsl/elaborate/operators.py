@@ -41,8 +41,11 @@ from .scope import Frame
 
 if TYPE_CHECKING:
     from . import identity, truth
+    from .captures import named_tuples
 else:  # imported lazily: few programs need them
-    identity, truth = lazy_modules(__package__, ".identity", ".truth")
+    identity, truth, named_tuples = lazy_modules(
+        __package__, ".identity", ".truth", ".captures.named_tuples"
+    )
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "pow",
@@ -68,6 +71,7 @@ def value_of(value: Value) -> Value:
 def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return `left op right`: folded where both are static, affine where both are indices."""
     ctx = frame.ctx
+    _refuse_overridden(op, left, right, span)
     if op == "@":
         return _apply_ufunc(np.matmul, Site(ctx, span), left, right)
     _refuse_none(frame, op, left, right, span)
@@ -403,6 +407,7 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if not identity.are_dynamic_bools(left, right):
             return identity.identity(frame, op, left, right, span)
         op = "==" if op == "is" else "!="
+    _refuse_overridden(op, left, right, span)
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         folded = now(PYTHON[op], (first.value, second.value), span)
@@ -440,6 +445,13 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if outcome is not None and not frame.letters:
             return Static(outcome)
     return result
+
+
+def _refuse_overridden(op: str, left: Value, right: Value, span: Span) -> None:
+    """Refuse (CD0402) an operator that the class of a named tuple overrides."""
+    if isinstance(left, Group) or isinstance(right, Group):
+        items = right.items if op in ("in", "not in") and isinstance(right, Group) else ()
+        named_tuples.require_plain_operator(op, left, (right, *items), span)
 
 
 def _compare_unlike(op: str, left: Value, right: Value, span: Span) -> Value:

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from ....backends.overrides import ITEMS, OF_NUMBERS, OF_SEQUENCES, overridden
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdTypeError, Diagnostic, Span
 from ....lowering.ir import dtypes
@@ -163,9 +164,10 @@ def spec_of(
         spec = describe(value)
         if spec is not None:
             return spec
+    if isinstance(value, int | float | complex | np.generic):
+        _refuse_overridden_operators(value)
     kind = kind_of_number(value)
     if kind is not None:
-        _refuse_overloaded_arithmetic(value)
         is_member = isinstance(value, enum.Enum)  # which has an identity
         plain = static or is_member or kind.dtype.kind == "b" or not _fits_int64(value)
         return ConstantSpec(type(value), constant_text(value), value) if plain else NumberSpec(kind)
@@ -180,6 +182,7 @@ def spec_of(
     if isinstance(value, tuple | list):
         if not depth:
             raise _depth_error(value)
+        _refuse_overridden_items(value)
         items = tuple(spec_of(item, describe, True, is_tensor, depth - 1) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
@@ -196,24 +199,30 @@ def spec_of(
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
 
 
-_ARITHMETIC = tuple(
-    f"__{side}{name}__"
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
-    for side in ("", "r")
-)
-
-
-def _refuse_overloaded_arithmetic(value: object) -> None:
-    """Refuse (CD0701) a number of a user's class that overloads operators."""
+def _refuse_overridden_operators(value: object) -> None:
+    """Refuse (CD0701) a number of a user's class that overrides operators or conversions."""
     kind = type(value)
-    if kind in _PYTHON or isinstance(value, np.generic):
+    if kind in _PYTHON or (name := overridden(kind, OF_NUMBERS)) is None:
         return
-    base = next(base_type for base_type in _PYTHON if isinstance(value, base_type))
-    for name in _ARITHMETIC:
-        if getattr(kind, name, None) is not getattr(base, name, None):
-            text = f"an object of type {kind.__name__} has arithmetic of its own: `{name}`"
-            helps = (f"pass the number: `{base.__name__}(...)`",)
-            raise CdTypeError(Diagnostic("CD0701", text, helps=helps))
+    bases = (base.__name__ for base in _PYTHON if isinstance(value, base))
+    base = "np.asarray" if isinstance(value, np.generic) else next(bases)
+    raise _override_error(kind, name, f"pass the number: `{base}(...)`")
+
+
+def _refuse_overridden_items(value: tuple[object, ...] | list[object]) -> None:
+    """Refuse (CD0701) a tuple or list of a user's class that yields other items than it holds, or
+    overrides operators; those of named tuples are refused where they are used."""
+    kind = type(value)
+    names = ITEMS if fields_of(value) else (*ITEMS, *OF_SEQUENCES)
+    if kind is tuple or kind is list or (name := overridden(kind, names)) is None:
+        return
+    base = "list" if isinstance(value, list) else "tuple"
+    raise _override_error(kind, name, f"pass what it holds: `{base}(...)`")
+
+
+def _override_error(kind: type, name: str, way_out: str) -> CdTypeError:
+    text = f"an object of type {kind.__name__} overrides `{name}`, which would not be called"
+    return CdTypeError(Diagnostic("CD0701", text, helps=(way_out,)))
 
 
 def _bytearray_error(value: bytearray) -> CdTypeError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from ....backends.overrides import BY_SIGN, REFLECTED, overridden
 from ....base.diagnostic import CdTypeError, Span
 from ...values.builder import error
 from ...values.values import Group, Value
@@ -45,6 +46,19 @@ def named_tuple(
                 raise error("CD0429", CdTypeError, text, span)
             bound[key] = held(frame, defaults[key], span)
     return Group(tuple(bound[key] for key in fields), "tuple", fields, kind)
+
+
+def require_plain_operator(op: str, left: Value, rights: Iterable[Value], span: Span) -> None:
+    """Refuse (CD0402) an operator on named tuples whose class overrides it."""
+    of = BY_SIGN[op]
+    lefts = (f"__{of}__", f"__i{of}__", *(("__eq__",) if of == "ne" else ()))  # which it negates
+    sides = [(left, lefts), *((right, (f"__{REFLECTED.get(of, 'r' + of)}__",)) for right in rights)]
+    for value, names in sides:
+        kind = value.named_tuple if isinstance(value, Group) else None
+        if kind is not None and (name := overridden(kind, names)) is not None:
+            text = f"`{op}` of `{kind.__name__}` is its own `{name}`, which would not be called"
+            helps = ("write here what it does with the fields",)
+            raise error("CD0402", CdTypeError, text, span, helps=helps)
 
 
 def replaced(

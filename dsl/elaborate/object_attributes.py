@@ -29,7 +29,7 @@ from .aliasing import seeing
 from .bindings import bind
 from .captures import owners
 from .captures.inputs import Assigned, ConstantSpec
-from .captures.instances import has_plain, is_library
+from .captures.instances import computes_attributes, has_plain, is_library
 from .scope import Frame
 
 SET = " is set"
@@ -85,6 +85,8 @@ def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.Fun
     getter = (
         getattr(member.fget, "__wrapped__", member.fget) if isinstance(member, property) else None
     )
+    if computes_attributes(owner.value):
+        getter = None
     if not isinstance(getter, types.FunctionType):  # a `@cd` function is inlined as well
         if _is_computed(owner.value, name, member):
             for attr in frame.inputs.assigned.values():
@@ -101,7 +103,10 @@ def property_of(frame: Frame, owner: Opaque, name: str, span: Span) -> types.Fun
 
 
 def _is_computed(owner: object, name: str, member: object) -> bool:
-    """Whether an attribute is computed by Python code: a descriptor, or `__getattr__`."""
+    """Whether an attribute is computed by Python code: a descriptor, `__getattr__`, or
+    `__getattribute__`."""
+    if computes_attributes(owner):
+        return True
     if name in getattr(owner, "__dict__", ()):
         return isinstance(member, property)
     if member is None:
@@ -251,6 +256,9 @@ def _require_bindable(
         why, way = f"would run {where}", "write it as a statement of the function"
     elif isinstance(kind.__setattr__, types.FunctionType):
         why = f"would rebind an attribute {what}, whose `__setattr__` says what that does"
+        way = outside
+    elif computes_attributes(owner.value):
+        why = f"would rebind an attribute {what}, whose `__getattribute__` says what it then is"
         way = outside
     elif not slot and hasattr(type(descriptor), "__set__"):
         why, way = f"would rebind a property {what}", "assign the attributes that it sets"

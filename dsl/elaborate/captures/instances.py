@@ -74,13 +74,18 @@ def has_plain(value: object, name: str) -> bool:
     >>> has_plain(Point(), "x"), has_plain(Point(), "kind")
     (True, False)
     """
-    if type(value).__setattr__ is not object.__setattr__:
+    if type(value).__setattr__ is not object.__setattr__ or computes_attributes(value):
         return False
     descriptor = getattr_static(type(value), name, MISSING)
     slot = isinstance(descriptor, types.MemberDescriptorType)
     return slot or (
         not hasattr(type(descriptor), "__set__") and name in getattr(value, "__dict__", ())
     )
+
+
+def computes_attributes(value: object) -> bool:
+    """Whether a class of the user's computes all attributes: it has a `__getattribute__`."""
+    return isinstance(getattr(type(value), "__getattribute__", None), types.FunctionType)
 
 
 def runs_source(value: object) -> bool:

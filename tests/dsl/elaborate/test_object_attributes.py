@@ -432,3 +432,27 @@ def test_what_python_computes_of_assigned_attributes_is_refused(name: str) -> No
 def test_properties_that_are_compiled_functions_see_what_was_assigned() -> None:
     made = pe.cd_from_source("def f(o):\n    o.t += 1\n    return o.compiled\n")
     assert made(Computing()) == 4.0
+
+
+class Scaled:
+    def __init__(self) -> None:
+        self.q, self.w = 1, np.ones(2)
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        return value * 10 if name == "q" else value
+
+
+@pytest.mark.parametrize(
+    "body", ["o.q = o.q + 1\n    return o.q", "o.q += 1", "o.t = 1\n    return o.q"]
+)
+def test_attributes_that_a_class_computes_are_read_and_not_assigned(body: str) -> None:
+    scaled = Scaled()
+    f = pe.cd_from_source("def f(o):\n    return o.w * o.q", {}, backend="numpy")
+    for q in (1, 2):
+        object.__setattr__(scaled, "q", q)
+        assert f(scaled).tolist() == [10.0 * q] * 2
+    with pytest.raises(pe.CdError, match="whose `__getattribute__` says what it then is"):
+        pe.cd_from_source(f"def f(o):\n    {body}", {}, backend="numpy")(scaled)
+    assert vars(scaled)["q"] == 2
+    assert "t" not in vars(scaled)

@@ -320,11 +320,11 @@ def find_aliases(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Pat
 
 
 def replaced_array_error(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
-    """Return the error (CD0830) of a call during which other code replaces an array."""
+    """Return the error (CD0830) of a call during which an input is replaced at each look."""
     return CdValueError(
         Diagnostic(
-            "CD0830", f"{what} is exchanged by other code while {when}", labels,
-            helps=("hold the array meanwhile: give the function the array, not what has it",),
+            "CD0830", f"{what} is another one each time it is looked up while {when}", labels,
+            helps=("look it up once, before the call, and pass what is found",),
         )
     )  # fmt: skip
 

@@ -34,11 +34,12 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError, CdMemoryError, Span
 from ..elaborate import typed as t
 from ..elaborate.captures.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
+from ..elaborate.captures.instances import c_method_of, is_method
 from ..source.function_source import MISSING, Scope
 from ..specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
 from ..specialize.signature import cheap_key, describe_input, is_field, is_like_tuple
 from ..specialize.variants import Arguments, CaptureGuard, Lookup, Match, Specialization
-from ..values.values import KEYS, Path
+from ..values.values import KEYS, Called, Path
 from .returned_parts import Unfit, describe_result, flatten_return, kinds_of_result, view_words
 
 if TYPE_CHECKING:
@@ -246,6 +247,8 @@ class _Steps:
                 if name.startswith("@"):
                     raise Unfit
                 return self.add(path, (ValueSource.ATTRIBUTE, base, name))
+            case Called() as called:
+                return self.add(path, (ValueSource.MADE, base, called))
             case (key, *_) | key:
                 return self.add(path, (ValueSource.ITEM, base, key))
 
@@ -368,6 +371,12 @@ class _Steps:
     def constant(self, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
         """Return the check of what has to be the very object that it is now."""
         match key:
+            case MethodSpec(kind, _, function) if not is_method(value):
+                check = Guard.SAME, function
+                self.guards.append(
+                    CallGuard((ValueSource.MADE, self.index_of(path), c_method_of), check)
+                )
+                return Guard.TYPE, kind
             case MethodSpec(kind, _, function):
                 inner = Path(path.root, (*path.steps, "__func__"), path.captured)
                 self.guards[self.index_of(inner)].check = Guard.SAME, function

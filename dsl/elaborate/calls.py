@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from ..source.function_source import read_source, scope_of, scope_of_namespace, 
 from ..source.parse import parse
 from ..values.arrays import describe
 from ..values.builder import error
-from ..values.call_site import LIBRARY, Site, Word, is_list
+from ..values.call_site import LIBRARY, Site, is_list
 from ..values.evaluation_order import after
 from ..values.fix_hints import before_the_points
 from ..values.types import Kind
@@ -50,7 +51,14 @@ from .scope import RESULT, Frame, function_locals
 from .statements import run
 
 if TYPE_CHECKING:
-    from . import bindings, control_flow, declarations, effects, iteration_space
+    from . import (
+        bindings,
+        constant_calls,
+        control_flow,
+        declarations,
+        effects,
+        iteration_space,
+    )
     from .captures import named_tuples
     from .index import reductions
 else:  # few programs need these modules
@@ -60,7 +68,9 @@ else:  # few programs need these modules
     effects, reductions, iteration_space = lazy_modules(
         __package__, ".effects", ".index.reductions", ".iteration_space"
     )
-    (named_tuples,) = lazy_modules(__package__, ".captures.named_tuples")
+    constant_calls, named_tuples = lazy_modules(
+        __package__, ".constant_calls", ".captures.named_tuples"
+    )
 
 _CACHE_WRAPPER = functools._lru_cache_wrapper
 _MAX_CALL_DEPTH = 40
@@ -248,40 +258,15 @@ def _call_object(
         return inline(
             frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
         )
-    if runs_source(function):
+    if runs_source(function) and not isinstance(function, enum.EnumMeta):
         owner, called = called_by(frame, function, path, e.span)
         return _call_object(frame, called, site, (owner, *args), keywords, e)
     if named_tuples.is_named_tuple(function):
         return named_tuples.named_tuple(frame, function, args, keywords, e.span)
-    all_static = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
-    if isinstance(function, _CACHE_WRAPPER) and not all_static:
+    if isinstance(function, _CACHE_WRAPPER):
         uncached = _unwrap_cache(frame, function, (*args, *keywords.values()), e.span)
         return _call_object(frame, uncached, site, args, keywords, e)
-    if all_static and callable(function):
-        values = [arg.value for arg in args if isinstance(arg, Static)]
-        named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
-        frame.inputs.steady = False  # whatever it does
-        return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
-    raise _not_callable(function, e)
-
-
-def _not_callable(function: Any, e: s.Call) -> CdError:
-    """Return CdTypeError CD0427 or CD0412, for an object that is not callable or has no source."""
-    if not callable(function):
-        text = f"{describe(Static(function))} cannot be called"
-        if isinstance(function, Word):
-            text = f"`{e.function.span.text}` stands only inside a subscript"
-            helps: tuple[str, ...] = ()
-            if function.name == "memory":
-                text = "`memory` is a statement of its own, and gives nothing back"
-                helps = ('name the array, then ask: `z = x + 1`, and below `memory(z, "virtual")`',)
-            return error("CD0412", CdTypeError, text, e.span, helps=helps)
-        return error("CD0427", CdTypeError, text, e.span)
-    name = getattr(function, "__name__", repr(function))
-    return error(
-        "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
-        e.span, helps=("call it outside and pass its result in",),
-    )  # fmt: skip
+    return constant_calls.call(frame, function, path, args, keywords, e)
 
 
 def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) -> Value:

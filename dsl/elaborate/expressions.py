@@ -52,7 +52,7 @@ from ..values.values import (
 from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
-from .captures.instances import is_function, is_instance
+from .captures.instances import is_function, is_instance, may_be_replaced
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
@@ -438,9 +438,12 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex | enum.Enum
         ):
             member = _getattr(inner, name, span)
-            if is_function(inner):
+            if is_function(inner) or may_be_replaced(inner, member):
                 step = owners.below(owners.way_to(frame, inner), name)
-                return frame.inputs.wrap(frame.ctx, step, member, True, span)
+                compared = frame.inputs.wrap(frame.ctx, step, member, True, span)
+                # of a tuple of Python's, such as `sys.version_info`, the fields have names
+                is_special = isinstance(member, tuple) and hasattr(type(member), "n_fields")
+                return Static(member) if is_special else compared
             frame.inputs.ask(inner, name, member)
             method = callable(member) and kind_of_number(inner)
             return Bound(value, name) if method else Static(member)

@@ -42,6 +42,7 @@ from ..values.values import (  # fmt: skip
 from . import object_attributes
 from .aliasing import viewed_repeatedly
 from .captures.inputs import Inputs
+from .captures.instances import is_made_anew
 from .scope import (
     Frame,
     sources,
@@ -85,6 +86,12 @@ def _return_form(
 ) -> Return:
     """Return how the caller gets a value back; new arrays are appended to `results`."""
     match value:
+        case Static(inner) if is_made_anew(inner):
+            raise error(
+                "CD0434", CdTypeError,
+                f"{describe(value)} would be one object in all calls, and Python makes a new one",
+                function.span, helps=("return its fields, and make it of them outside",),
+            )  # fmt: skip
         case Static(inner):
             return Constant(inner)
         case Group(items, kind, _, named_tuple):

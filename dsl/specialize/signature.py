@@ -16,6 +16,7 @@ from ...backends.runtime.host_writes import NoInPlaceOperators
 from ...base.lazy_import import LazyModule
 from ...lowering.ir import dtypes
 from ..elaborate.captures.inputs import DEEPEST, ArraySpec, Spec, spec_of
+from ..elaborate.captures.instances import c_method_of
 from ..source.function_source import MISSING
 from ..values.array_types import ArrayType
 
@@ -72,7 +73,7 @@ def cheap_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
         return (kind,)
     if kind is bool or kind is str:
         return kind, value
-    if kind in _KEYED_BY_IDENTITY:
+    if kind in _KEYED_BY_IDENTITY and c_method_of(value) is None:
         return value
     if kind is PlacedArray:
         aligned = value.address % value.dtype.alignment == 0

@@ -19,7 +19,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
 from ..elaborate.captures.inputs import NumberSpec, Spec
 from ..elaborate.typed import Typed
-from ..values.values import KEYS, Path
+from ..values.values import KEYS, Called, Path
 from .dynamic_sizes import matches_spec
 from .recompile_reasons import SpecializationKey
 from .signature import cheap_key, describe_input, is_foreign, looks_like_array
@@ -248,6 +248,8 @@ def _follow_path(value: Any, steps: Sequence[object], use: Use) -> Any:
                 value = value[step]
             case tuple():
                 value = value[step[0]]
+            case Called():
+                value = step(value)
             case str() if step.startswith("@"):
                 value = value.array(step[1:], use)
             case str() if step == KEYS:

@@ -46,16 +46,41 @@ TABLE = "<table>"
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A step of a path: what a function gives for constant arguments, asked in each call.
+
+    `text` has the type and the bits of each argument, by which steps are compared.
+    """
+
+    text: str
+    args: tuple[object, ...] = field(compare=False)
+
+    def __call__(self, function: Callable[..., object]) -> object:
+        """Return what the function gives. LookupError where it raises."""
+        try:
+            return function(*self.args)
+        except Exception as problem:
+            raise LookupError(f"{problem}") from problem
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(repr, self.args))})"
+
+
+Step = str | int | tuple[object, ...] | Called
+"""A step of a path."""
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """The access path of an input at call time: a root name, then attributes and items.
 
     `captured` roots are looked up in the function's scope, others among its arguments. A step is
     the name of an attribute, an item's number, or any other item's key as a 1-tuple, with the name
-    of the item as a second element where it has one.
+    of the item as a second element where it has one; or a call with constants.
     """
 
     root: str
-    steps: tuple[str | int | tuple[object, ...], ...] = ()
+    steps: tuple[Step, ...] = ()
     captured: bool = False
 
     @property
@@ -88,6 +113,8 @@ class Path:
             match step:
                 case str():
                     label = step
+                case Called():
+                    pass
                 case (str(key),) | (_, str(key)):
                     label = key
                 case (key,) | key:
@@ -98,8 +125,10 @@ class Path:
         return self.root + "".join(map(_format_step, self.steps))
 
 
-def _format_step(step: str | int | tuple[object, ...]) -> str:
+def _format_step(step: Step) -> str:
     match step:
+        case Called():
+            return str(step)
         case str():
             return f".{step.removeprefix('@')}"
         case tuple():

@@ -43,7 +43,7 @@ from ...values.values import (
     TensorLike,
     Value,
 )
-from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
+from .instances import FUNCTIONS, c_method_of, fields_of, has_state, is_instance, is_method
 
 LONGEST = 40
 """Maximum length of an attribute's source text that serves as its key."""
@@ -110,7 +110,7 @@ class InstanceSpec:
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """The function of a bound method; its owner is a separate input."""
+    """The function of a bound method, in Python or C; its owner is a separate input."""
 
     type: type
     id: int
@@ -191,6 +191,8 @@ def spec_of(
             return GroupSpec(word, items, fields, type(value) if fields else None)
     if is_method(value):
         function = getattr(value, "__func__")  # noqa: B009 - any method-like object
+        return MethodSpec(type(value), id(function), function)
+    if (function := c_method_of(value)) is not None:
         return MethodSpec(type(value), id(function), function)
     if not isinstance(value, FUNCTIONS):
         spec = describe(value)

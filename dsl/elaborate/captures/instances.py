@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import deque
 from collections.abc import Mapping
 from inspect import getattr_static
 from typing import Any
@@ -35,12 +36,30 @@ def is_library(value: object) -> bool:
 def has_state(value: object) -> bool:
     """Whether attributes of an object may change, so that they are looked up in every call.
 
-    Those of functions and of Python's and NumPy's objects do not; those of the user's modules,
-    classes and instances may.
+    Those of functions and of Python's and NumPy's classes do not; those of the user's modules,
+    classes and instances may. Of Python's modules `may_be_replaced` tells.
     """
     if isinstance(value, types.ModuleType | type):
         return not is_library(value)
     return not isinstance(value, FUNCTIONS) and not hasattr(value, "__cd_function__")
+
+
+_FIXED_MODULES = (
+    "numpy", "math", "cmath", "operator", "_operator", "builtins", "ml_dtypes", "plusequals",
+)  # fmt: skip
+
+
+def may_be_replaced(owner: object, member: object) -> bool:
+    """Whether an attribute of a module or class of Python's or NumPy's is compared in every call.
+
+    Those of NumPy and of mathematics do not change, but for containers; other modules have state:
+    the arguments of the program, the environment, the streams.
+    """
+    if isinstance(owner, types.ModuleType):
+        if owner.__name__.partition(".")[0] not in _FIXED_MODULES:
+            return True
+        return isinstance(member, dict | list | set)
+    return isinstance(owner, type) and isinstance(member, dict | list | set | deque | bytearray)
 
 
 def is_function(value: object) -> bool:
@@ -88,6 +107,12 @@ def computes_attributes(value: object) -> bool:
     return isinstance(getattr(type(value), "__getattribute__", None), types.FunctionType)
 
 
+def is_made_anew(value: object) -> bool:
+    """Whether Python would make another object in each call, which the caller may change."""
+    params = getattr(type(value), "__dataclass_params__", None)
+    return hasattr(type(value), "__next__") or params is not None and not params.frozen
+
+
 def runs_source(value: object) -> bool:
     """Whether an object's `__call__` is a function with readable source."""
     called = getattr(type(value), "__call__", None)  # noqa: B004 - it may be inherited
@@ -99,6 +124,24 @@ def is_method(value: object) -> bool:
     if isinstance(value, types.MethodType):
         return True
     return isinstance(value, functools.partial) and hasattr(value, "__func__")
+
+
+def c_method_of(value: Any) -> Any:
+    """Return the function, as the class has it, of a bound method written in C whose owner may
+    change; None for other values.
+
+    A new bound method comes with each access: only its owner and its function tell which it is.
+
+    >>> c_method_of({}.get) is dict.get, c_method_of("a".upper), c_method_of(len)
+    (True, None, None)
+    """
+    if not isinstance(value, types.BuiltinMethodType | types.MethodWrapperType):
+        return None
+    owner = value.__self__
+    is_fixed = owner is None or isinstance(owner, types.ModuleType | type | np.ufunc)
+    if is_fixed or fingerprint.is_immutable(owner):
+        return None
+    return getattr(type(owner), value.__name__, None)
 
 
 def fields_of(value: object) -> tuple[str, ...]:

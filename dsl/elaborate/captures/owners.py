@@ -12,7 +12,7 @@ from typing import Any
 
 from ....base.diagnostic import Span
 from ...source import surface as s
-from ...values.values import KEYS, UNDER, Group, Opaque, Path, Value
+from ...values.values import KEYS, UNDER, Group, Opaque, Path, Step, Value
 from ..scope import Frame
 from .inputs import ObjectSpec
 
@@ -122,6 +122,6 @@ def way_to(frame: Frame, function: Any) -> Path:
     return Path(root, captured=True)
 
 
-def below(path: Path, *steps: str | tuple[object, ...]) -> Path:
+def below(path: Path, *steps: Step) -> Path:
     """Return a path extended by steps."""
     return Path(path.root, (*path.steps, *steps), path.captured)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import array
 import ctypes
+import datetime
 import functools
 import gc
+import sys
 import textwrap
 import threading
 import weakref
@@ -492,3 +494,41 @@ def test_an_interrupt_in_a_getter_is_not_lost(long_ways: list[str]) -> None:
         odd.problem = problem
         with pytest.raises(type(problem)):
             f(x, odd)
+
+
+@pytest.mark.parametrize(
+    ("text", "held", "change", "values"),
+    [
+        ("x + s.get('k')", {"k": 2.0}, lambda s: s.update(k=3.0), (2.0, 3.0)),
+        ("x + s('k', 5)", {}.get, lambda s: s.__self__.update(k=3), (5, 3)),
+        ("x + sys.maxsize", None, lambda s: setattr(sys, "maxsize", 7), (5, 7)),
+        ("x + s.total_seconds()", datetime.timedelta(seconds=2), lambda s: None, (2.0, 2.0)),
+    ],
+)  # fmt: skip
+def test_what_methods_in_c_and_modules_give_is_compared_on_the_short_way(
+    text: str, held: Any, change: Callable[[Any], None], values: tuple[float, float],
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "maxsize", 5)
+    names = {"np": np, "s": held, "sys": sys}
+    f = pe.cd_from_source(f"def f(x):\n    return {text}", names, backend="cc")
+    x = np.arange(3.0)
+    for value in values:
+        assert [one.tolist() for one in repeated(long_ways, lambda: f(x))] == [
+            (x + value).tolist()
+        ] * 5
+        change(held)
+
+
+def test_a_captured_method_in_c_that_is_replaced_is_seen_on_the_short_way(
+    long_ways: list[str],
+) -> None:
+    names: dict[str, Any] = {"get": {"k": 2.0}.get}
+    f = pe.cd_from_source("def f(x):\n    return x + get('k')", names, backend="cc")
+    x = np.arange(3.0)
+    assert repeated(long_ways, lambda: f(x).tolist()) == [(x + 2).tolist()] * 5
+    names["get"] = {"k": 7.0}.get
+    assert f(x).tolist() == (x + 7).tolist()
+    names["get"] = {"k": 7.0}.pop
+    with pytest.raises(pe.CdError, match="changes an object of type `dict`"):
+        f(x)

@@ -258,7 +258,11 @@ def test_a_name_that_comes_to_be_or_changes(world: Any, name: str) -> None:
     "text",
     [
         "import os\n@cd\ndef f(x):\n    return x + len(os.environ['HOME'])",
-        "import sys\n@cd\ndef f(x):\n    return x + sys.getrecursionlimit()",
+        "import sys\n@cd\ndef f(x):\n    return x + len(sys.argv)",
+        "d = {'k': 2.0}\n@cd\ndef f(x):\n    return x + d.get('k')",
+        "get = {'k': 2.0}.get\n@cd\ndef f(x):\n    return x + get('k')",
+        "import datetime\nt = datetime.timedelta(1)\n@cd\ndef f(x):\n"
+        "    return x + t.total_seconds()",
         "class A:\n    k = 2.0\na = A()\n@cd\ndef f(x):\n    return x + a.k",
         "class A:\n    k = 2.0\n@cd\ndef f(x):\n    return x + A.k",
         "d = {'k': 2.0}\n@cd\ndef f(x):\n    return x + d['k']",
@@ -363,3 +367,12 @@ def test_a_new_process_imports_little_for_a_loop_that_threads_share(tmp_path: Pa
     )
     assert "plusequals.backends.codegen" in first.stdout and first.stderr == ""
     assert second.stdout == "\n" and second.stderr == ""
+
+
+def test_what_modules_of_python_hold_is_described(world: Any, monkeypatch: Any) -> None:
+    text = "import string, sys\n@cd\ndef f(x):\n    return x + len(string.digits) + sys.maxsize % 7"
+    for digits, expected in (("012", False), ("012", True), ("0123", False), ("0123", True)):
+        monkeypatch.setattr("string.digits", digits)
+        f = world(text)
+        np.testing.assert_array_equal(f(X), X + len(digits) + sys.maxsize % 7)
+        assert is_found(f) == expected

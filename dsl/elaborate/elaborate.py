@@ -46,7 +46,7 @@ from ..values.values import (  # fmt: skip
 from . import object_attributes
 from .aliasing import check_sharing
 from .calls import apply, call, library_call, run_function
-from .captures.inputs import Inputs, Spec, is_static
+from .captures.inputs import DynamicArrays, Inputs, Spec, is_static
 from .comprehensions import comprehend
 from .debug_names import called, returned
 from .merging import check_merges
@@ -86,12 +86,13 @@ def elaborate(
     alias: Mapping[Path, Path],
     statics: frozenset[str],
     numbers: frozenset[Path] = frozenset(),
+    dynamic: DynamicArrays | None = None,
 ) -> Typed:
     """Return the typed form of a function for its arguments (objects by parameter name).
 
     `describe_input(value, static)` gives specifications, `lookup` captured objects; `numbers` are
-    the paths of attributes that are passed in each call. Raises the `CdError` family for every
-    error of the function.
+    the paths of attributes that are passed in each call, `dynamic` the arrays with dynamic sizes.
+    Raises the `CdError` family for every error of the function.
     """
     needed: dict[str, Span] = {}
     assigned_paths, static_paths = frozenset[Path](), frozenset[Path]()
@@ -99,7 +100,9 @@ def elaborate(
     while True:
         try:
             with np.errstate(all="ignore"):  # constant folding never warns, like compiled code
-                inputs = Inputs(describe_input, alias, numbers, assigned_paths, properties)
+                inputs = Inputs(
+                    describe_input, alias, numbers, assigned_paths, properties, dynamic or {}
+                )
                 typed_form = _elaborate(
                     function, arguments, lookup, statics, inputs, static_paths,
                     (orders, unrolls_items),

@@ -28,7 +28,7 @@ from ...base.process_state import State, register
 from ...base.settings import Settings
 from ...lowering.device_branches import select_cpu_branches
 from ...lowering.ir.assignments import Procedure
-from ..elaborate.captures.inputs import ArraySpec, Spec, is_static
+from ..elaborate.captures.inputs import ArraySpec, DynamicArrays, Spec, is_static
 from ..elaborate.elaborate import elaborate
 from ..elaborate.normalize import build
 from ..elaborate.typed import Typed
@@ -41,7 +41,6 @@ from .recompile_reasons import SpecializationKey, path_text, recompile_reason
 from .signature import cheap_key, describe_input
 from .variant_table import (
     MAX_VARIANTS,
-    DynamicArrays,
     VariantTable,
     add_general_variant,
     add_variant,
@@ -407,27 +406,21 @@ class SpecializationCache(ReentrantLock):
         `opened` are specifications with dynamic sizes, which replace those of arguments, `shapes`
         those of other arrays; `numbers` are the paths of dynamic numbers.
         """
-        replaced = {id(arguments[name]): spec for name, spec in opened.items()}
-        captured_specs = {id(value): spec for value, spec in shapes.values()}
-
-        def describe(value: object, static: bool) -> Spec:
-            if id(value) in captured_specs:
-                return captured_specs[id(value)]
-            replacement = None if static else replaced.get(id(value))
-            return (
-                replacement if isinstance(replacement, ArraySpec) else describe_input(value, static)
-            )
-
+        dynamic: DynamicArrays = {
+            Path(name): (arguments[name], spec)
+            for name, spec in opened.items() if isinstance(spec, ArraySpec)
+        } | dict(shapes)  # fmt: skip
         alias: dict[Path, Path] = {}
         while True:
             typed = elaborate(
                 self.function,
                 arguments,
-                describe,
+                describe_input,
                 self._captured_value,
                 alias,
                 self._statics,
                 numbers,
+                dynamic,
             )
             self._local_only |= typed.alone
             self._needed = {**typed.needed, **self._needed}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ...lowering.ir.expressions import Apply, Cast, Expr, Position, reads, walk
 from ...lowering.ir.indexing import Affine, Quasi, Symbol, substitute
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import expressions_of, free_symbols, statements
-from ..elaborate.captures.inputs import ArraySpec, ConstantSpec
+from ..elaborate.captures.inputs import ArraySpec, ConstantSpec, DynamicArrays
 from ..values.types import may_be_given
 from ..values.values import Path
 from .dynamic_sizes import SIZES, SizeHistory, Specs, matches_spec, with_dynamic_sizes
@@ -39,8 +38,6 @@ _DIVISION_OPS = frozenset(["div", "floordiv", "mod"])
 _NO_NODES: frozenset[Node] = frozenset()
 
 Variants = dict[object, tuple[Specialization, ...]]
-DynamicArrays = dict[Path, tuple[Any, ArraySpec]]
-"""Arrays by their paths; the references keep their identities valid."""
 
 
 @dataclass
@@ -98,7 +95,7 @@ class ShapeHistory:
 
     def opened(self, arguments: Arguments) -> DynamicArrays:
         """Return the arrays of a call whose sizes become dynamic, with their specifications."""
-        arrays: DynamicArrays = {}
+        arrays: dict[Path, tuple[object, ArraySpec]] = {}
         for path, get in self.ways.items():
             with contextlib.suppress(AttributeError, LookupError, TypeError):
                 value = get(arguments)
@@ -122,7 +119,7 @@ class ShapeHistory:
 
     def close(self, arrays: DynamicArrays) -> None:
         """Exclude arrays whose sizes have to be static."""
-        self.closed |= arrays.keys()
+        self.closed.update(arrays)
 
 
 def _erase_sizes(spec: ArraySpec) -> ArraySpec:

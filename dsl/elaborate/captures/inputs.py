@@ -292,6 +292,10 @@ class Assigned:
         return Path(owner.root, (*owner.steps, self.name), owner.captured)
 
 
+DynamicArrays = Mapping[Path, tuple[object, ArraySpec]]
+"""Arrays with dynamic sizes by their paths, each with the specification to compile it for: the
+same array may be at another path, with static sizes."""
+
 MERGED = ".merge"
 """Suffix of the last step of a path to a field's version in the merge buffer."""
 
@@ -312,6 +316,7 @@ class Inputs:
     """The paths of attributes that the function assigns: their numbers are passed in each call."""
     inlines_properties: bool = False
     """Whether properties of objects are inlined, because they read what the function writes."""
+    dynamic: DynamicArrays = field(default_factory=dict)
     properties: bool = False
     """Whether any property was read."""
     used: dict[Path, Spec] = field(default_factory=dict)
@@ -413,7 +418,12 @@ class Inputs:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
         may_be = may_be_given(type(value)) or (path.is_parameter and isinstance(value, np.integer))
         given = path in self.given or (path in self.numbers and may_be)
-        spec = self.describe(value, static and not given)
+        array, dynamic_spec = self.dynamic.get(path, (None, None))
+        is_dynamic = array is value and not (static and path.is_parameter)
+        if dynamic_spec is not None and is_dynamic:  # else another thread replaced it
+            spec: Spec = dynamic_spec
+        else:
+            spec = self.describe(value, static and not given)
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec
         return self._value(ctx, path, spec, value, span)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -194,3 +195,39 @@ def _arrays(result: Any) -> list[np.ndarray]:
     if isinstance(result, np.ndarray):
         return [result]
     return [array for item in result for array in _arrays(item)]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (
+            "def f(x, y):\n    return x.sum() * y.sum()",
+            [(2, 5), (3, 5), (4, 5), (5, None), (7, 5), (6, None), (8, 9)],
+        ),
+        (
+            "def f(x, y):\n    y[0] = 7.0\n    return x.sum() + y[0]",
+            [(2, 5), (3, 5), (4, 5), (5, None), (7, 5), (5, None), (5, 5)],
+        ),
+        ("def f(x, y):\n    return x * y", [(5, 5), (5, None), (6, 6), (7, None), (8, None)]),
+    ],
+)
+def test_an_array_may_be_passed_twice_where_one_of_its_sizes_becomes_dynamic(
+    text: str, calls: list[tuple[int, int | None]], backend: str
+) -> None:
+    f, plain = pe.cd_from_source(text, backend=backend), dict[str, Any]()
+    exec(text, plain)
+    for first, second in calls:
+        x, w = np.ones(first), np.ones(first)
+        y, v = (x, w) if second is None else (np.ones(second), np.ones(second))
+        assert np.array_equal(f(x, y), plain["f"](w, v))
+        assert np.array_equal(x, w) and np.array_equal(y, v)
+
+
+def test_two_captured_paths_may_lead_to_one_array_of_dynamic_size() -> None:
+    text = "def f(m):\n    return m.x.sum() * m.y.sum()"
+    f, y = pe.cd_from_source(text), np.ones(5)
+    for n in (2, 3, 4):
+        assert f(SimpleNamespace(x=np.ones(n), y=y)) == 5 * n
+    assert f(SimpleNamespace(x=y, y=y)) == 25
+    assert f(SimpleNamespace(x=np.ones(7), y=y)) == 35
+    assert f(SimpleNamespace(x=np.ones(7), y=np.ones(6))) == 42

@@ -31,7 +31,7 @@ from .index.notation import index_statement
 from .loop_carried import same_binding
 from .recovery import Problems
 from .scope import RESULT, Frame, Guard, Run, parts, sources
-from .truth import given_in, require_alike, select, settle_test
+from .truth import given_in, note_choice, require_alike, select, settle_test
 
 
 def returns(statement: s.If) -> bool:
@@ -254,6 +254,7 @@ def _merge_binding(
         for (value, block), at in zip((left, right), store_spans or (span, span), strict=True):
             with _append_to(frame, block):
                 ctx.set(node, as_scalar(value, span).expr, at)
+        ctx.derive_choice(node, ctx.deciding)
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and _can_share_array(frame, name, a, b):
         if name != RESULT and len(_caller_arrays(frame, a) | _caller_arrays(frame, b)) > 1:
@@ -265,6 +266,7 @@ def _merge_binding(
             with _append_to(frame, block):
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
+        note_choice(ctx, ctx.deciding, array, (a, b))
         return replace(array, listed=max(a.listed, b.listed))
     groups = isinstance(a, Group) and isinstance(b, Group) and a.named_tuple is b.named_tuple
     if groups and isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):

@@ -60,6 +60,7 @@ from .scope import (
     rebound_names,
 )
 from .storage import stored
+from .truth import require_unobserved_choices
 from .typed import (
     Typed,
 )
@@ -116,6 +117,9 @@ def elaborate(
         except NeedLists:
             unrolls_items = True
         except NeedStatic as need:
+            if need.sizes:  # then the function is compiled for its static sizes
+                text = "the size of an array here has to be known while compiling"
+                raise error("CD0443", CdTypeError, text, need.span or function.span) from None
             if now_static := {path for path in numbers | assigned_paths if str(path) in need.names}:
                 numbers, assigned_paths = numbers - now_static, assigned_paths - now_static
                 static_paths |= now_static
@@ -158,7 +162,7 @@ def _elaborate(
     orders, unrolls_items = flags
     ctx = Context(
         function.name, active=(function,), given=run_time, orders=orders,
-        unrolls_items=unrolls_items,
+        unrolls_items=unrolls_items, assigned=frozenset(map(str, inputs.given)),
     )  # fmt: skip
     try:
         return _typed_form(function, arguments, lookup, statics, inputs, fixed, ctx)
@@ -194,6 +198,7 @@ def _typed_form(
     ctx.called = called(frame)
     results: list[Node] = []
     returns = describe_return(frame, result, results)
+    require_unobserved_choices(ctx, results)
     unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
         unallocated, ctx.locals, results, ctx.sizes,

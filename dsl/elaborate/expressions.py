@@ -21,7 +21,7 @@ from ...base.diagnostic import (
     nearest,
 )
 from ...base.lazy_import import lazy_modules
-from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.expressions import Expr, Position, Read
 from ...lowering.ir.indexing import const
 from ..numpy import table
 from ..numpy.primitives.views import as_read, spread_out, subscript
@@ -241,12 +241,12 @@ def _evaluate_logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], 
         test, second = under(
             frame.ctx, left_test.expr, lambda: of(frame, tail), tail.span, not stop
         )
-        left_test = Scalar(test, left_test.kind)
+        decided = Scalar(test, left_test.kind)
     right_test = truth.test_of(frame, second, tail.span)
     if truth.is_bool(first) and truth.is_bool(second):
-        return truth.both(left_test, right_test, stop, truth.kind_of_bools(first, second))
+        return truth.both(decided, right_test, stop, truth.kind_of_bools(first, second))
     sides = (first, second) if stop else (second, first)
-    return select.select_value(frame.ctx, test, *sides, e.span)
+    return _selected(frame, left_test.expr, test, sides, e.span)
 
 
 def _evaluate_conditional(frame: Frame, e: s.Conditional) -> Value:
@@ -264,8 +264,18 @@ def _evaluate_conditional(frame: Frame, e: s.Conditional) -> Value:
         return select.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
     decided, no = under(frame.ctx, decided, lambda: side(False), e.no.span, holds=False)
-    truth.require_alike(frame.ctx, truth.given_in(frame.ctx, test.expr), yes, no)
-    return select.select_value(frame.ctx, decided, yes, no, e.span)
+    return _selected(frame, test.expr, decided, (yes, no), e.span)
+
+
+def _selected(
+    frame: Frame, test: Expr, decided: Expr, sides: tuple[Value, Value], span: Span
+) -> Value:
+    """Return one of two values, by the test `test`, of which `decided` is the value."""
+    deciding = truth.given_in(frame.ctx, test)
+    truth.require_alike(frame.ctx, deciding, *sides)
+    value = select.select_value(frame.ctx, decided, *sides, span)
+    truth.note_choice(frame.ctx, deciding, value, sides)
+    return value
 
 
 def _evaluate_subscript(frame: Frame, e: s.Subscript) -> Value:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
 from ...lowering.ir.indexing import Symbol, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import free_symbols
 from ..values.arrays import describe
-from ..values.builder import Context, NeedStatic, error
+from ..values.builder import NO_ORIGINS, Context, Origins, error
 from ..values.range_analysis import facts_of
 from ..values.types import (
     BOOL,
@@ -78,34 +82,57 @@ def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
     return test
 
 
-def given_in(ctx: Context, test: Expr) -> frozenset[str]:
-    """Return the integer parameters that make a test a run-time one only because they were called
-    with many values: as constants they would have decided it statically."""
-    symbols = _test_symbols(test)
-    names = {ctx.origin.get(x, "") for x in symbols}
-    return frozenset(names) if symbols and names <= ctx.given else frozenset()
+def given_in(ctx: Context, test: Expr) -> Origins:
+    """Return the inputs that make a test a run-time one only because they came in many values or
+    sizes: as constants they would have decided it statically."""
+    origins = ctx.origins_of(test) or NO_ORIGINS
+    assigned = origins & ctx.assigned
+    direct = {ctx.origin.get(x) for x in free_symbols(test)} if assigned else ()
+    return origins if assigned <= frozenset(direct) else NO_ORIGINS
 
 
-def require_alike(ctx: Context, deciding: frozenset[str], first: Value, second: Value) -> None:
-    """Require the values of the parameters that select one of two values, unless both are fresh
-    and of one type and shape: otherwise they decide more than what is computed."""
+def require_alike(ctx: Context, deciding: Origins, first: Value, second: Value) -> None:
+    """Require as static the inputs that alone select one of two values, unless both have one type
+    and shape, and neither is an array of the caller: otherwise they decide more than what is
+    computed. Where sizes select an array of the caller, it must not be returned, see `chosen`."""
+    has_numbers = any(isinstance(name, str) for name in deciding)
     match first, second:
         case (Array(), Array()):
-            ends = (
-                (first.shape, first.kind, first.listed),
-                (second.shape, second.kind, second.listed),
-            )
             new = all(
                 value.base is None or value.base.node in ctx.locals for value in (first, second)
             )
-            alike = ends[0] == ends[1] and new
+            is_alike = (new or not has_numbers) and (first.shape, first.kind, first.listed) == (
+                second.shape, second.kind, second.listed,
+            )  # fmt: skip
         case ((Static() | Scalar()), (Static() | Scalar())):
             kinds = [_kind_of_test(value) for value in (first, second)]
-            alike = kinds[0] is not None and kinds[0] == kinds[1]
-        case _:
-            alike = False
-    if deciding and not alike:
-        raise NeedStatic(deciding)
+            is_alike = first == second or kinds[0] is not None and kinds[0] == kinds[1]
+        case (Group(items), Group(others)) if len(items) == len(others):
+            for pair in zip(items, others, strict=True):
+                require_alike(ctx, deciding, *pair)
+            is_alike = True
+        case _:  # no value, if any use of it is refused: then sizes become static
+            is_alike = not has_numbers
+    if not is_alike:
+        ctx.require_known(deciding)
+
+
+def note_choice(ctx: Context, deciding: Origins, chosen: Value, sides: tuple[Value, Value]) -> None:
+    """Record an array that is a copy of one of two, which inputs alone choose."""
+    if deciding and isinstance(chosen, Array) and chosen.base is not None:
+        sources = frozenset(
+            side.base.node for side in sides if isinstance(side, Array) and side.base is not None
+        )
+        ctx.chosen[chosen.base.node] = deciding, sources
+
+
+def require_unobserved_choices(ctx: Context, results: Sequence[Node]) -> None:
+    """Require as static the inputs that choose a returned array among arrays of the caller or of
+    the result: Python returns that array itself, not a copy."""
+    visible = {parameter.node for parameter in ctx.parameters.values()}.union(results)
+    for node, (deciding, sources) in ctx.chosen.items():
+        if node in results and not visible.isdisjoint(sources - {node}):
+            ctx.require_known(deciding)
 
 
 def _kind_of_test(value: Static | Scalar) -> Kind | None:

@@ -39,7 +39,17 @@ from ...lowering.ir.assignments import (
     Statement,
 )  # fmt: skip
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Domain, Expr, Index, Position, Read, Select
+from ...lowering.ir.expressions import (
+    Apply,
+    Domain,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Reduce,
+    Select,
+    walk,
+)
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
@@ -55,11 +65,15 @@ AXIS_NAMES = "ijklmnopqrstuvw"
 
 
 class NeedStatic(Exception):
-    """Restart request: an integer parameter has to be static; elaboration starts again."""
+    """Restart request: numbers among the inputs have to be static; elaboration starts again.
 
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__(names)
+    Where dynamic sizes have to be, it fails: the function is compiled for its static sizes.
+    """
+
+    def __init__(self, names: frozenset[str], sizes: frozenset[Symbol] = frozenset()) -> None:
+        super().__init__(names, sizes)
         self.names = names
+        self.sizes = sizes
         self.span: Span | None = None
         """The statement that needs it."""
 
@@ -117,6 +131,12 @@ class Use:
     span: Span
 
 
+Origins = frozenset["str | Symbol"]
+"""Inputs that would be static in other specializations: names in `Context.given`, and the symbols
+of dynamic sizes."""
+NO_ORIGINS: Origins = frozenset()
+
+
 @dataclass
 class Context:
     """State of the IR builder. `origin` maps the symbol of an integer parameter to its name."""
@@ -133,10 +153,19 @@ class Context:
     origin: dict[Symbol, str] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     """Names in `origin` that calls gave many values: dynamic where they can be."""
-    deciding: frozenset[str] = frozenset()
-    """Those of `given` that the condition of the branch being merged depends on."""
+    assigned: frozenset[str] = frozenset()
+    """Those of `given` that the function assigns: they are dynamic in every specialization."""
+    deciding: Origins = NO_ORIGINS
+    """The inputs that alone decide the condition of the branch being merged."""
+    derived: dict[Node | Symbol, Origins | None] = field(default_factory=dict)
+    """The inputs from which alone the value of a variable is computed, None where it has other
+    run-time values; for variables of which that was asked when they were set."""
+    chosen: dict[Node, tuple[Origins, frozenset[Node]]] = field(default_factory=dict)
+    """The arrays that are copies of one of two arrays: the inputs that alone choose it, and the
+    arrays."""
     guarded: set[Expr] = field(default_factory=set)
-    """Divisors and products of `given` names with an emitted check that they equal Python's."""
+    """Divisors and products of `given` names and sizes that are proven, or checked by an emitted
+    check, to give what Python computes."""
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where the variable must be static."""
@@ -288,6 +317,7 @@ class Context:
     def let(self, name: str, value: Expr, span: Span) -> Symbol:
         """Return a fresh symbol bound by an emitted `Let` to an int64 value."""
         symbol = self.symbol(name)
+        self._derive(symbol, value)
         self.emit(Let(symbol, value, span))
         return symbol
 
@@ -320,8 +350,60 @@ class Context:
     def set(self, node: Node, expr: Expr, span: Span) -> None:
         """Emit `node = expr` for a rank-0 node."""
         value = cast(expr, node.dtype)
+        self._derive(node, expr)
         if value != Read(node, ()):
             self.emit(Assign(Access(node, ()), None, False, value, Domain(), span=span))
+
+    def origins_of(self, expr: Expr) -> Origins | None:
+        """Return the inputs from which alone a value is computed: as static ones they would make
+        it static. None where it depends on other run-time values."""
+        origins: set[str | Symbol] = set()
+        for part in walk(expr):
+            match part:
+                case Position(index):
+                    found = [self._origins_of_symbol(symbol) for symbol in index.symbols()]
+                case Read(node, ()):
+                    found = [self._origins_of_node(node)]
+                case Read() | Reduce():
+                    return None
+                case _:
+                    continue
+            for each in found:
+                if each is None:
+                    return None
+                origins |= each
+        return frozenset(origins)
+
+    def require_known(self, origins: Origins) -> None:
+        """Raise NeedStatic for inputs that decide more than a value."""
+        if origins:
+            names = frozenset(name for name in origins if isinstance(name, str))
+            raise NeedStatic(names, frozenset(x for x in origins if isinstance(x, Symbol)))
+
+    def _origins_of_symbol(self, symbol: Symbol) -> Origins | None:
+        if symbol in self.sizes:
+            return frozenset((symbol,))
+        name = self.origin.get(symbol)
+        return self.derived.get(symbol) if name not in self.given else frozenset((name,))
+
+    def _origins_of_node(self, node: Node) -> Origins | None:
+        if node in self.derived:
+            return self.derived[node]
+        names = (str(path) for path, parameter in self.parameters.items() if parameter.node == node)
+        return frozenset((name,)) if (name := next(names, "")) in self.given else None
+
+    def _derive(self, target: Node | Symbol, value: Expr) -> None:
+        """Record the inputs from which alone a variable is computed, as far as it is set so far."""
+        if self.given or self.sizes:
+            former, origins = self.derived.get(target, NO_ORIGINS), self.origins_of(value)
+            if former is not None:
+                self.derived[target] = None if origins is None else former | origins
+
+    def derive_choice(self, node: Node, deciding: Origins) -> None:
+        """Record that a variable has one of two values: as `deciding` decides, or, if that is
+        empty, as other run-time values do."""
+        origins = self.derived.get(node)
+        self.derived[node] = origins | deciding if origins is not None and deciding else None
 
     def check(
         self, test: Expr, fault: Fault, values: tuple[Expr, ...], span: Span, over: Domain
@@ -344,10 +426,20 @@ class Context:
             self.check(test, fault, sides, span, Domain())
 
     def guard(self, value: Expr, test: Expr, fault: Fault, span: Span) -> None:
-        """Emit the check that a value computed from `given` parameters equals Python's."""
+        """Emit the check that a value computed from `given` parameters or sizes equals Python's."""
         if not self.pointwise:
             self.check(test, fault, (), span, Domain())
             self.guarded.add(value)
+
+    def guard_product(self, value: Expr, test: Expr, fault: Fault, span: Span) -> None:
+        """Emit the check that a product has 64 bits: of sizes alone with those of sizes, so that
+        it separates no loops."""
+        is_of_sizes = isinstance(value, Position) and value.index.symbols() <= self.sizes
+        if is_of_sizes and not (self.control or self.conditions or self.pointwise):
+            self.prologue.append(Check(test, fault, (), Domain(), span))
+            self.guarded.add(value)
+        else:
+            self.guard(value, test, fault, span)
 
     def under_conditions(self, test: Expr) -> Expr:
         """Return `test` predicated on the enclosing conditions: true where they do not hold."""

@@ -18,9 +18,9 @@ from ....lowering.ir.expressions import Expr, Position, Read
 from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
-from ...values.builder import error
+from ...values.builder import NO_ORIGINS, error
 from ...values.call_site import ZERO, Body, Site, array_of, is_list, items_of
-from ...values.types import WEAK_INT, Kind
+from ...values.types import WEAK_INT, Kind, kind_of_number
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, extremum
 from .reductions import (
@@ -99,6 +99,7 @@ def python_extreme(name: str) -> Body:
                 raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
             if any(map(is_list, items)):
                 return extreme_of_lists(site, name, items)
+            _require_one_kind(site, items)
             while len(items) > _MAX_CHAIN:
                 partial = _store_partial(site, extremum(site, name, items[:_MAX_CHAIN]))
                 items = (partial, *items[_MAX_CHAIN:])
@@ -110,6 +111,17 @@ def python_extreme(name: str) -> Body:
         return _with_item_kind(result, array.kind)
 
     return body
+
+
+def _require_one_kind(site: Site, items: Sequence[Value]) -> None:
+    """Require as static the inputs that alone select one of several numbers of different types,
+    of which Python returns the one with its type."""
+    numbers = [item for item in items if isinstance(item, Static | Scalar)]
+    origins = [site.ctx.origins_of(n.expr) for n in numbers if isinstance(n, Scalar)]
+    kinds = {n.kind if isinstance(n, Scalar) else kind_of_number(n.value) for n in numbers}
+    if len(numbers) < len(items) or None in origins or len(kinds) == 1:
+        return
+    site.ctx.require_known(NO_ORIGINS.union(*(one for one in origins if one is not None)))
 
 
 def extreme_of_lists(site: Site, name: str, values: Sequence[Value]) -> Value:

@@ -120,7 +120,9 @@ def test_an_integer_beyond_64_bits_has_a_form_of_its_own() -> None:
     [
         ("x * rate + 1", True), ("scaled(x)", True), ("np.full(3, rate) * x", True),
         ("x ** rate", False), ("x * round(rate)", False), ("x[: int(rate)]", False),
-        ("x * rate if rate > 2.5 else x", True), ("x * float(str(rate))", False),
+        ("x * rate if rate > 2.5 else x * 2", True), ("x * rate if rate > 2.5 else x", False),
+        ("x * (1 if rate > 2.5 else rate)", False), ("(rate or 1) * x", False),
+        ("x * float(str(rate))", False),
     ],
 )  # fmt: skip
 def test_floats_around_a_function_are_given_where_it_makes_no_difference(
@@ -240,3 +242,68 @@ def test_arrays_around_a_function_that_are_replaced_have_any_size() -> None:
             assert f(scale) == scale * n * (n - 1) / 2
         made.add(id(f.specialise(1.0).routine))
     assert len(made) == 4
+
+
+BIG = np.int8(100)
+DECIDED = [
+    "{a} if {t} else {a} * 2", "np.int8([1]) * (1 if {t} else 2.5)", "BIG + (100 if {t} else 0.5)",
+    "(1, {a}) if {t} else (2.5, {a})", "({t} and 1, 2)", "({t} or 0.5) * 2", "({t} and {a}) is {a}",
+]  # fmt: skip
+"""What a test decides: `{t}`, `{a}` an array."""
+STATEMENTS = {
+    "assigned": "k = 1\n    if {t}:\n        k = 2.5\n    return np.int8([1]) * k, 7 // k",
+    "test in a variable": "t = {t}\n    k = 1 if t else 2.5\n    return k",
+    "variable of a branch": "k = 1\n    if {t}:\n        k = 2\n    return 1 if k > 1 else 2.5",
+    "returned early": "if {t}:\n        return {a}\n    return {a} * 2",
+    "array in a variable": "y = {a}\n    if {t}:\n        y = {a} * 2\n    return y",
+    "only one side": "if {t}:\n        y = {a} * 2\n    return {a}.sum()",
+}
+"""The same in statements."""
+
+
+def same(found: Any, wanted: Any, arrays: tuple[Any, Any]) -> None:
+    """Assert that results agree in value, type, and in which of two like arrays they are."""
+    assert type(found) is type(wanted), (found, wanted)
+    if isinstance(found, tuple):
+        for one, other in zip(found, wanted, strict=True):
+            same(one, other, arrays)
+        return
+    if isinstance(found, np.ndarray):
+        assert (found is arrays[0]) == (wanted is arrays[1])
+        assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("body", [f"return {one}" for one in DECIDED] + list(STATEMENTS.values()))
+@pytest.mark.parametrize("decided_by", ["float", "integer", "size", "size of an attribute"])
+def test_what_decides_a_type_or_an_array_is_static(body: str, decided_by: str) -> None:
+    test = {"float": "m.s > 3", "integer": "m.n > 3", "size": "len(x) > 3"}.get(decided_by)
+    text = f"def f(m, x):\n    {body.format(t=test or 'len(m.w) > 3', a='x')}\n"
+    names: dict[str, Any] = {"np": np, "BIG": BIG}
+    f = pe.cd_from_source(text, names)
+    plain = {**names}
+    exec(text, plain)
+    for n in (4, 5, 6, 7, 2, 9, 3):
+        x, y = (np.arange(float(n if decided_by == "size" else 3)) for _ in range(2))
+        m = SimpleNamespace(s=float(n), n=n, w=np.ones(n))
+        with np.errstate(over="ignore"):
+            same(f(m, x), plain["f"](m, y), (x, y))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x * (2.0 if len(x) > 3 else 0.5)", "return (x * 2 if len(x) > 3 else x + 1)",
+        "y = x\n    if len(x) > 3:\n        y = x - x.mean()\n    return y.sum()",
+        "return (1, x.sum()) if len(x) % 2 else (2, x.max())",
+        "k = x[0] > 0\n    j = len(x) if k else 2\n    return 1 if j > 3 else 2.5",
+    ],
+)  # fmt: skip
+def test_sizes_that_decide_only_values_are_dynamic(body: str) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    {body}\n")
+    plain: dict[str, Any] = {}
+    exec(f"def f(x):\n    {body}\n", plain)
+    for n in (4, 5, 6, 7, 3, 8):
+        x = np.arange(float(n)) + 1
+        np.testing.assert_allclose(f(x), plain["f"](x))
+    assert "any size" in f.specialise(x).reason

@@ -117,17 +117,11 @@ def elaborate(
         except NeedLists:
             unrolls_items = True
         except NeedStatic as need:
-            if need.sizes:  # then the function is compiled for its static sizes
-                text = "the size of an array here has to be known while compiling"
-                raise error("CD0443", CdTypeError, text, need.span or function.span) from None
             if now_static := {path for path in numbers | assigned_paths if str(path) in need.names}:
                 numbers, assigned_paths = numbers - now_static, assigned_paths - now_static
                 static_paths |= now_static
                 continue
-            roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
-            if roots <= statics:
-                text = f"{sorted(roots)} stay unknown"
-                raise error("CD0902", CdInternalError, text, function.span) from None
+            roots = _static_roots(need, statics, function.span)
             statics |= roots
             needed |= dict.fromkeys(roots, need.span or function.span)
         except NeedUnroll:
@@ -145,6 +139,21 @@ def elaborate(
         except Exception as problem:  # an internal error of any type
             doing = f"reading `{function.name}`"
             raise internal_error(doing, problem, Label(function.span)) from problem
+
+
+def _static_roots(need: NeedStatic, statics: frozenset[str], span: Span) -> frozenset[str]:
+    """Return the parameters that have to be static, beside `statics`.
+
+    CdTypeError CD0443 where sizes have to be: the function is compiled for its static sizes then.
+    """
+    if need.sizes:
+        text = "the size of an array here has to be known while compiling"
+        raise error("CD0443", CdTypeError, text, need.span or span) from None
+    roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
+    if roots <= statics:
+        text = f"{sorted(roots)} stay unknown"
+        raise error("CD0902", CdInternalError, text, span) from None
+    return roots
 
 
 def _elaborate(

@@ -13,10 +13,9 @@ from ...base.diagnostic import CdError, CdOverflowError, CdTypeError, Span, clas
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, reads
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.ops import OPS
-from ...lowering.ir.walk import free_symbols
 from ..numpy import table
 from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
@@ -92,8 +91,9 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         grouped = _combine_sequences(frame, op, left, right, span)
         if grouped is not None:
             return grouped
-    if op == "**" and _is_square(ctx, left, right):
-        return binary(frame, "*", left, left, span)
+    if op == "**" and _is_small_power(ctx, left, right):
+        square = binary(frame, "*", left, left, span)
+        return square if right == Static(2) else binary(frame, "*", square, left, span)
     result = _combine_indices(op, left, right) or _elementwise_binary(ctx, op, left, right, span)
     _emit_guard(ctx, op, left, right, result, span)
     return result
@@ -113,10 +113,12 @@ def _elementwise_binary(ctx: Context, op: str, left: Value, right: Value, span: 
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
 
 
-def _is_square(ctx: Context, left: Value, right: Value) -> bool:
-    """Whether a Python integer that is a run-time parameter is squared."""
-    squares = type(right.value) is int and right.value == 2 if isinstance(right, Static) else False
-    return squares and bool(ctx.given) and as_affine(left) is not None and _is_parametric(ctx, left)
+def _is_small_power(ctx: Context, left: Value, right: Value) -> bool:
+    """Whether a Python integer that would be static in other specializations is squared or cubed:
+    its products are checked."""
+    if not (isinstance(right, Static) and type(right.value) is int and right.value in (2, 3)):
+        return False
+    return as_affine(left) is not None and isinstance(left, Scalar) and _is_parametric(ctx, left)
 
 
 def _emit_guard(
@@ -124,13 +126,17 @@ def _emit_guard(
 ) -> None:
     """Guard a division or product of run-time Python numbers: with constants, Python would have
     computed it exactly, or raised."""
-    if not ctx.given or not isinstance(result, Scalar):
+    if not (ctx.given or ctx.sizes) or not isinstance(result, Scalar):
         return
     if not all(
         _is_python_number(operand) and _is_parametric(ctx, operand) for operand in (left, right)
     ):
         return
     if op in ("/", "//", "%") and isinstance(right, Scalar):
+        divisor = as_affine(right)
+        if divisor is not None and ctx.assumptions.differ(divisor, const(0)):
+            ctx.guarded.add(right.expr)
+            return
         zero = cast(Position(const(0)), right.expr.dtype)
         suggestion = "test the divisor first, as `if n != 0:`"
         fault = Fault("CD0407", "CdValueError", "division by zero", (suggestion,))
@@ -143,17 +149,13 @@ def _emit_guard(
         inside = (Apply(OPS[op], (product, Const(end, _REAL)), BOOL.dtype) for op, end in ends)
         text = f"`{span.text}` is too large for a whole number of 64 bits"
         fault = Fault("CD0461", "CdValueError", text, ("use a float, or a smaller number",))
-        ctx.guard(result.expr, Apply(OPS["and"], tuple(inside), BOOL.dtype), fault, span)
+        ctx.guard_product(result.expr, Apply(OPS["and"], tuple(inside), BOOL.dtype), fault, span)
 
 
 def _is_parametric(ctx: Context, value: Value) -> bool:
-    """Whether a number is computed from run-time parameters and static values only."""
-    if not isinstance(value, Scalar):
-        return True
-    names = {ctx.origin.get(symbol, "") for symbol in free_symbols(value.expr)}
-    paths = {parameter.node: str(path) for path, parameter in ctx.parameters.items()}
-    names |= {paths.get(read.node, "") for read in reads(value.expr)}
-    return names <= ctx.given
+    """Whether a number is computed from static values, and from run-time ones that would be static
+    in other specializations, only."""
+    return not isinstance(value, Scalar) or ctx.origins_of(value.expr) is not None
 
 
 def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -> None:

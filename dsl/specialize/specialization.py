@@ -39,6 +39,7 @@ from .dynamic_sizes import Specs, generalization_reason
 from .layout_copies import can_take_copies
 from .recompile_reasons import SpecializationKey, path_text, recompile_reason
 from .signature import cheap_key, describe_input
+from .static_sizes import sizes_to_fix
 from .variant_table import (
     MAX_VARIANTS,
     VariantTable,
@@ -227,10 +228,13 @@ class SpecializationCache(ReentrantLock):
         return None
 
     def _is_usable(self, specialization: Specialization, specs: Specs, wanted: Specs) -> bool:
-        """Whether a general specialization has no more static parameters than are compared."""
+        """Whether a general specialization has no more static parameters than are compared, and
+        computes what those for static sizes do."""
         statics = self._compared(self._table())
-        return specialization.typed.statics <= statics and can_take_copies(
-            specialization, specs, wanted
+        return (
+            specialization.typed.statics <= statics
+            and can_take_copies(specialization, specs, wanted)
+            and not any(path.is_parameter for path in sizes_to_fix(specialization))
         )
 
     def _specialize(
@@ -238,10 +242,14 @@ class SpecializationCache(ReentrantLock):
     ) -> Specialization:
         """Return a specialization with dynamic sizes of captured arrays and dynamic numbers where
         these are due, static ones where that is necessary."""
-        if shapes := table.shapes.opened(arguments):
+        while shapes := table.shapes.opened(arguments):
+            required = frozenset(shapes)
             with contextlib.suppress(CdError):
-                return self._specialize_numbers(table, arguments, compiled, opened, shapes)
-            table.shapes.close(shapes)
+                new = self._specialize_numbers(table, arguments, compiled, opened, shapes)
+                required &= sizes_to_fix(new)
+                if not required:
+                    return new
+            table.shapes.close(required)
         return self._specialize_numbers(table, arguments, compiled, opened, {})
 
     def _specialize_numbers(

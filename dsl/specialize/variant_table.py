@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 import numpy as np
@@ -117,7 +117,7 @@ class ShapeHistory:
                     if size is not None:
                         sizes_by_axis.setdefault(axis, set()).add(size)
 
-    def close(self, arrays: DynamicArrays) -> None:
+    def close(self, arrays: Iterable[Path]) -> None:
         """Exclude arrays whose sizes have to be static."""
         self.closed.update(arrays)
 
@@ -166,9 +166,9 @@ def must_be_static(specialization: Specialization, numbers: frozenset[Path]) -> 
     comparisons agree in both cases, and so do divisions and integer products whose operands are
     checked; see `Builder.guard`.
     """
-    pairs = zip(specialization.typed.passed, specialization.procedure.parameters, strict=True)
+    pairs = zip(specialization.typed.passed, specialization.typed.procedure.parameters, strict=True)
     dynamic = {parameter.node: path for path, parameter in pairs if path in numbers}
-    body = list(statements(specialization.procedure.body))
+    body = list(statements(specialization.typed.procedure.body))
     dependences = _find_dependences(specialization, dynamic, body)
     values = (e for s in body for e in expressions_of(s))
     unsafe = [
@@ -201,7 +201,7 @@ def _index_numbers(
 
 @dataclass(frozen=True, slots=True)
 class _Dependences:
-    """The values that depend on the dynamic numbers only: static if these were."""
+    """The values that depend on the dynamic numbers and sizes only: static if these were."""
 
     origins: Mapping[Node | Symbol, frozenset[Node]]
     """The numbers on which each such node or symbol depends."""
@@ -227,8 +227,11 @@ def _leaves(expr: Expr) -> Iterator[Node | Symbol]:
 def _find_dependences(
     specialization: Specialization, given: Mapping[Node, Path], body: list[Statement]
 ) -> _Dependences:
-    """Compute the dependences of symbols and scalars on the dynamic numbers."""
+    """Compute the dependences of symbols and scalars on the dynamic numbers, and, with none, on
+    dynamic sizes."""
     origins: dict[Node | Symbol, frozenset[Node]] = {node: frozenset((node,)) for node in given}
+    extents = (n for p in specialization.typed.procedure.parameters for n in p.node.shape)
+    origins.update((size, _NO_NODES) for extent in extents for size in extent.symbols())
     dependences, unsettled = (
         _Dependences(origins, specialization.typed.guarded),
         set[Node | Symbol](),

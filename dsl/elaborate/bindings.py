@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...base.diagnostic import CdError, CdNameError, CdShapeError, CdTypeError, Span
+from ...lowering.ir.assignments import Statement
 from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.node import Node
+from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, NeedKind, error
+from ..values.evaluation_order import fixed
 from ..values.memory_order import binds, held, order_of
 from ..values.types import Kind, cast, join, kind_of_number
 from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
@@ -230,6 +233,22 @@ def _is_in_slot(frame: Frame, value: Array) -> bool:
         x.element.node for x in frame.slots.values() if isinstance(x, Array) and x.element
     }
     return value.base.node in slot_nodes
+
+
+def fixed_target(
+    frame: Frame, target: s.Expr, location: Value, out: list[Statement]
+) -> tuple[Value, Value]:
+    """Return the location of `target op= value` and its old value, both as before `out`, which
+    computes the value.
+
+    What is saved has the span of the target: alias analysis takes a write of a copy at the span
+    at which it was made for the binding itself, and the update is at that of the statement.
+    """
+    if isinstance(target, s.Name) and isinstance(location, Array):
+        now = frame.names.get(target.id, location)
+        if isinstance(now, Array) and now != location:  # `out` has copied it for this name
+            return now, now
+    return fixed(frame.ctx, location, out, target.span)
 
 
 def is_number(value: Value) -> bool:

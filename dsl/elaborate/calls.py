@@ -43,7 +43,7 @@ from . import object_attributes
 from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
-from .expressions import evaluate, evaluated
+from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
 from .operators import as_python, now
@@ -79,11 +79,19 @@ _MAX_CALL_DEPTH = 40
 
 def call(frame: Frame, e: s.Call) -> Value:
     """Return the value of a call."""
-    if isinstance(e.function, s.Subscript):
-        reduced = _bound_reduction(frame, e)
-        if reduced is not None:
-            return reduced
-    function = evaluate(frame, e.function)
+    match e.function:
+        case s.Subscript(s.Name() | s.Attribute() as inner, items) as subscripted:
+            owner = evaluate(frame, inner)
+            name = table.reduction_of(owner.value) if isinstance(owner, Static) else None
+            if name is not None:
+                return _bound_reduction(frame, name, items, e)
+            return call_of(frame, read_subscript(frame, owner, subscripted), e)
+        case _:
+            return call_of(frame, evaluate(frame, e.function), e)
+
+
+def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
+    """Return the value of a call whose function has been evaluated."""
     name = table.reduction_of(function.value) if isinstance(function, Static) else None
     one_argument = name is not None and len(e.args) == 1
     if one_argument and frame.letters is None and uses_letters(frame, e.args[0]):
@@ -96,17 +104,18 @@ def call(frame: Frame, e: s.Call) -> Value:
                 return value
             return _call_value(frame, function, (value,), {}, e)
     emitted, local = len(frame.ctx.out), len(frame.ctx.locals)
-    values = evaluated(frame, e.args)
+    operands = [function]
+    add_evaluated(frame, operands, e.args)
     if function in (Static(any), Static(all)) and _is_lazy(e.args):
         _refuse_effects(frame, frame.ctx.out[emitted:], set(frame.ctx.locals[local:]), e)
-    count = len(values)
+    count = len(operands)
     for keyword in e.keywords:
-        values.append(
-            after(frame.ctx, values, functools.partial(evaluate, frame, keyword.value), e.span)
+        operands.append(
+            after(frame.ctx, operands, functools.partial(evaluate, frame, keyword.value), e.span)
         )
     names = (keyword.name or "" for keyword in e.keywords)
-    keywords = dict(zip(names, values[count:], strict=True))
-    return _call_value(frame, function, tuple(values[:count]), keywords, e)
+    keywords = dict(zip(names, operands[count:], strict=True))
+    return _call_value(frame, operands[0], tuple(operands[1:count]), keywords, e)
 
 
 def _is_lazy(args: tuple[s.Expr, ...]) -> bool:
@@ -126,18 +135,11 @@ def _refuse_effects(frame: Frame, out: list[Statement], new: set[Node], e: s.Cal
             )  # fmt: skip
 
 
-def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
-    """Return the value of a reduction with binders, `sum[k](...)`, None for other calls.
+def _bound_reduction(frame: Frame, name: str, binders: tuple[s.Expr, ...], e: s.Call) -> Value:
+    """Return the value of a reduction with binders, `sum[k](...)`.
 
     CdSyntaxError CD0521 outside of index notation, CdTypeError CD0440 for keywords but `acc`.
     """
-    assert isinstance(e.function, s.Subscript)
-    if not isinstance(e.function.value, s.Name | s.Attribute):
-        return None
-    owner = evaluate(frame, e.function.value)
-    name = table.reduction_of(owner.value) if isinstance(owner, Static) else None
-    if name is None:
-        return None
     if frame.letters is None and len(e.args) == 1:
         return scalar_statement(frame, e, e.span)
     if frame.letters is None or len(e.args) != 1:
@@ -152,7 +154,7 @@ def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
             unknown.span, helps=("only `acc=` is known here: `sum[k](x[i, k], acc=f64)`",),
         )  # fmt: skip
     accumulate = _accumulator_kind(frame, e.keywords)
-    return reductions.reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
+    return reductions.reduce_letters(frame, name, e.args[0], binders, accumulate, e.span)
 
 
 def _accumulator_kind(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ...base import diagnostic
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span, class_of
@@ -14,6 +15,7 @@ from ..source import surface as s
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
 from ..values.call_site import LIBRARY
+from ..values.evaluation_order import after
 from ..values.fix_hints import WAYS_OUT, before_the_points
 from ..values.types import FALSE, cast
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
@@ -32,31 +34,40 @@ def _message_template(
 ) -> tuple[str, tuple[Expr, ...]]:
     """Return a message as a template for `str.format`, and the run-time numbers that fill it;
     `several` arguments of an error in the spelling of Python's tuple."""
-    text, values = "", list[Expr]()
+    parts: list[str | tuple[s.Expr, str]] = []
     for n, message in enumerate(messages):
-        text += (", " if several else " ") if n else ""
-        for part in message.parts if isinstance(message, s.Format) else ((message, ""),):
-            if isinstance(part, str):
-                text += _escape_braces(part)
-                continue
-            value = evaluate_any(frame, part[0])
-            if isinstance(value, Array) and not value.rank:
-                value = Scalar(value.body, value.kind)
-            if isinstance(value, Static):
-                quoted = several and isinstance(value.value, str) and not part[1]
-                text += _escape_braces(
-                    repr(value.value) if quoted else _format_value(value.value, part)
-                )
-            elif isinstance(value, Scalar):
-                _format_value(value.kind.dtype.numpy.type(0).item(), part)
-                text += f"{{{len(values)}:{part[1]}}}" if part[1] else f"{{{len(values)}}}"
-                values.append(cast(value.expr, value.kind.dtype.compute))
-            else:
-                items_text = _sequence_text(value)
-                text += _escape_braces(
-                    f"`{part[0].span.text}`" if items_text is None else items_text
-                )
+        parts += [", " if several else " "] if n else []
+        parts += message.parts if isinstance(message, s.Format) else ((message, ""),)
+    operands = iter(_operands(frame, [part[0] for part in parts if not isinstance(part, str)]))
+    text, values = "", list[Expr]()
+    for part in parts:
+        if isinstance(part, str):
+            text += _escape_braces(part)
+            continue
+        value = next(operands)
+        if isinstance(value, Array) and not value.rank:
+            value = Scalar(value.body, value.kind)
+        if isinstance(value, Static):
+            quoted = several and isinstance(value.value, str) and not part[1]
+            text += _escape_braces(
+                repr(value.value) if quoted else _format_value(value.value, part)
+            )
+        elif isinstance(value, Scalar):
+            _format_value(value.kind.dtype.numpy.type(0).item(), part)
+            text += f"{{{len(values)}:{part[1]}}}" if part[1] else f"{{{len(values)}}}"
+            values.append(cast(value.expr, value.kind.dtype.compute))
+        else:
+            items_text = _sequence_text(value)
+            text += _escape_braces(f"`{part[0].span.text}`" if items_text is None else items_text)
     return f"({text})" if several else text, tuple(values)
+
+
+def _operands(frame: Frame, shown: list[s.Expr]) -> list[Value]:
+    """Return the values that a text shows, evaluated from left to right."""
+    values: list[Value] = []
+    for e in shown:
+        values.append(after(frame.ctx, values, partial(evaluate_any, frame, e), e.span))
+    return values
 
 
 def _sequence_text(value: Value) -> str | None:
@@ -198,28 +209,31 @@ def evaluation(frame: Frame, statement: s.Evaluate) -> None:
 
 def _print(frame: Frame, call: s.Call, span: Span) -> None:
     """Emit a print of texts and numbers, in Python's spelling, separated by `sep`."""
+    shown: list[list[str | tuple[s.Expr, str | None]]] = [
+        list(arg.parts) if isinstance(arg, s.Format) else [(arg, None)] for arg in call.args
+    ]
+    exprs = [part[0] for arg in shown for part in arg if not isinstance(part, str)]
+    values = _operands(frame, exprs)
     options = {"sep": " ", "end": "\n"}
     for keyword in call.keywords:
-        name = _print_option(keyword)
-        options[name] = _option_text(frame, keyword)
+        name, option = _print_option(keyword), partial(_option_text, frame, keyword)
+        options[name] = after(frame.ctx, values, option, keyword.span)
+    operands = iter(values)
     parts: list[str | Expr] = []
     formats: list[str | None] = []
     types: list[DType] = []
-    for n, arg in enumerate(call.args):
+    for n, arg in enumerate(shown):
         if n:
             parts.append(options["sep"])
-        for part in arg.parts if isinstance(arg, s.Format) else (arg,):
-            inner = part[0] if isinstance(part, tuple) else part
-            if isinstance(inner, str):
-                parts.append(inner)
-                continue
-            spec = part[1] if isinstance(part, tuple) else None
-            printed = _print_operand(frame, inner, spec)
+        for part in arg:
+            printed = (
+                part if isinstance(part, str) else _print_operand(next(operands), part[0], part[1])
+            )
             if isinstance(printed, str):
                 parts.append(printed)
                 continue
             parts.append(cast(printed.expr, printed.kind.dtype.compute))
-            formats.append(spec)
+            formats.append(part[1])
             types.append(printed.kind.dtype)
     specs = tuple(formats)
     frame.ctx.emit(Print(tuple(parts), span, specs, options["end"], dtypes=tuple(types)))
@@ -244,9 +258,8 @@ def _option_text(frame: Frame, keyword: s.Keyword) -> str:
     return str(option.value) if isinstance(option, Static) else ""
 
 
-def _print_operand(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
+def _print_operand(value: Value, e: s.Expr, spec: str | None) -> str | Scalar:
     """Return the text of a static value, or the number to print: by `str`, or by a format."""
-    value = evaluate_any(frame, e)
     match value:
         case Static(inner):
             return str(inner) if spec is None else _format_value(inner, (e, spec))

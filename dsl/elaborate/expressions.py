@@ -98,9 +98,7 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Conditional():
             return _evaluate_conditional(frame, e)
         case s.Subscript():
-            view = as_read(_evaluate_subscript(frame, e))
-            dots = any(isinstance(item, s.Literal) and item.value is ... for item in e.items)
-            return view if dots else value_of(view)  # `x[..., 0]` is an array, without axes too
+            return read_subscript(frame, evaluate(frame, e.value), e)
         case s.Attribute(value, name):
             return attribute(frame, evaluate(frame, value), name, e.span)
         case s.Call():
@@ -138,13 +136,21 @@ def default_values(frame: Frame, params: tuple[s.Param, ...]) -> tuple[tuple[str
 def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
     """Return the values of expressions, from left to right; `*x` is unpacked."""
     out: list[Value] = []
-    for item in items:
-        if isinstance(item, s.Starred):
-            inner = evaluate(frame, item.value)
-            out += elements(frame, inner, item.span)
-        else:
-            out.append(after(frame.ctx, out, partial(evaluate, frame, item), item.span))
+    add_evaluated(frame, out, items)
     return out
+
+
+def add_evaluated(frame: Frame, earlier: list[Value], items: tuple[s.Expr, ...]) -> None:
+    """Add the values of expressions to those of earlier operands; `*x` is unpacked."""
+    for item in items:
+        earlier += after(frame.ctx, earlier, partial(_unpacked, frame, item), item.span)
+
+
+def _unpacked(frame: Frame, item: s.Expr) -> list[Value]:
+    """Return the value of an expression, the items of one for `*x`."""
+    if isinstance(item, s.Starred):
+        return elements(frame, evaluate(frame, item.value), item.span)
+    return [evaluate(frame, item)]
 
 
 def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
@@ -278,34 +284,42 @@ def _selected(
     return value
 
 
-def _evaluate_subscript(frame: Frame, e: s.Subscript) -> Value:
-    """Return `value[items]`, keeping rank-0 results as arrays (they may be written)."""
-    base = evaluate(frame, e.value)
-    return subscript_value(frame, base, e, e.value)
+def read_subscript(frame: Frame, base: Value, e: s.Subscript) -> Value:
+    """Return the value of `value[items]` as an operand, where the value has been evaluated."""
+    view = as_read(subscript_value(frame, base, e, e.value))
+    dots = any(isinstance(item, s.Literal) and item.value is ... for item in e.items)
+    return view if dots else value_of(view)  # `x[..., 0]` is an array, without axes too
 
 
 def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value:
-    """Return the value of a subscript whose base has been evaluated."""
+    """Return the value of a subscript whose base has been evaluated, with rank-0 results as arrays
+    (they may be written)."""
     refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
-            items = spread_out(_subscript_items(frame, e), e.comma)
+            array, *subscripts = _with_subscripts(frame, base, e)
+            assert isinstance(array, Array), "an array that is saved is one"
+            items = spread_out(subscripts, e.comma)
             refuse_mixed(frame, e, items)
-            return subscript(frame.ctx, base, items, e.span, owner.span.text)
+            return subscript(frame.ctx, array, items, e.span, owner.span.text)
         case Handle():
             return subscript_value(
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
             )
-        case Group(members, kind):
-            return _table_item(frame, base, e, owner) or _group_item(frame, members, e, kind)
+        case Group():
+            group, *keys = _with_keys(frame, base, e)
+            assert isinstance(group, Group), "a tuple or list that is saved is one"
+            return _table_item(frame, group, keys, e, owner) or _group_item(frame, group, keys, e)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
-            sections = tuple(map(value_of, _subscript_items(frame, e)))
-            return special(Site(frame.ctx, e.span), sections)
+            _, *subscripts = _with_subscripts(frame, base, e)
+            return special(Site(frame.ctx, e.span), tuple(map(value_of, subscripts)))
         case Static(inner):
-            item = _table_item(frame, base, e, owner)
-            return item or now(operator.getitem, (inner, _static_key(frame, e)), e.span)
+            _, *keys = _with_keys(frame, base, e)
+            item = _table_item(frame, base, keys, e, owner)
+            return item or now(operator.getitem, (inner, _static_key(frame, e, keys)), e.span)
         case Opaque(inner, path):
-            key = _static_key(frame, e)
+            _, *keys = _with_keys(frame, base, e)
+            key = _static_key(frame, e, keys)
             member = now(operator.getitem, (inner, key), e.span).value
             step = Path(path.root, (*path.steps, (key,)), path.captured)
             return frame.inputs.wrap(frame.ctx, step, member, True, e.span)
@@ -315,16 +329,27 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             raise error("CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span)
 
 
-def _subscript_items(frame: Frame, e: s.Subscript) -> list[Value]:
-    items: list[Value] = []
+def _with_keys(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
+    """Return a base that is no array, and the values of its subscripts behind it."""
+    operands = [base]
+    for item in e.items:
+        operands.append(after(frame.ctx, operands, partial(evaluate, frame, item), item.span))
+    return operands
+
+
+def _with_subscripts(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
+    """Return a base, and the values of the subscripts of its axes behind it."""
+    operands = [base]
     for item in e.items:
         try:
-            items.append(after(frame.ctx, items, partial(_subscript_item, frame, item), item.span))
+            operands.append(
+                after(frame.ctx, operands, partial(_subscript_item, frame, item), item.span)
+            )
         except CdNameError as problem:
             if (name := _stray_letter(frame, item, problem)) is not None:
                 raise refusals.unreduced(name.id, name.span) from None
             raise
-    return items
+    return operands
 
 
 def _stray_letter(frame: Frame, item: s.Expr, problem: CdNameError) -> s.Name | None:
@@ -336,15 +361,16 @@ def _stray_letter(frame: Frame, item: s.Expr, problem: CdNameError) -> s.Name | 
     return next(found, None)
 
 
-def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value | None:
+def _table_item(
+    frame: Frame, base: Value, keys: list[Value], e: s.Subscript, owner: s.Expr
+) -> Value | None:
     """Return the number of a long sequence at a run-time position; None for other subscripts."""
     if len(e.items) != 1 or isinstance(e.items[0], s.Slice) or frame.ctx.constant is None:
         return None
     members = base.items if isinstance(base, Group) else getattr(base, "value", ())
     if not isinstance(members, tuple | list) or len(members) <= LEAST:
         return None
-    with frame.ctx.block() as out:
-        at = value_of(evaluate(frame, e.items[0]))
+    at = value_of(keys[0])
     if not isinstance(at, Scalar) or at.kind.dtype.kind not in "iu":
         return None
     if isinstance(at.expr, Position) and not frame.ctx.assumptions.nonnegative(at.expr.index):
@@ -354,7 +380,6 @@ def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Val
     table = None if read is None else read(const(0))
     if not isinstance(table, Scalar) or not isinstance(table.expr, Read):
         return None
-    frame.ctx.out += out
     table_array = frame.ctx.whole(table.expr.node, e.span)
     item = as_scalar(subscript(frame.ctx, table_array, [at], e.span, owner.span.text), e.span)
     return Scalar(item.expr, table.kind)
@@ -391,9 +416,9 @@ def _refuse_index_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> Non
         )  # fmt: skip
 
 
-def _static_key(frame: Frame, e: s.Subscript) -> object:
+def _static_key(frame: Frame, e: s.Subscript, values: list[Value]) -> object:
     """Return the key of a subscript of no array; an integer parameter in it becomes static."""
-    keys = [_key_object(frame, e, item, evaluate(frame, item)) for item in e.items]
+    keys = [_key_object(frame, e, item, value) for item, value in zip(e.items, values, strict=True)]
     return keys[0] if len(keys) == 1 and not e.comma else tuple(keys)
 
 
@@ -412,14 +437,14 @@ def _key_object(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> obj
     raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
 
 
-def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: str) -> Value:
+def _group_item(frame: Frame, group: Group, keys: list[Value], e: s.Subscript) -> Value:
     """Return one item of a tuple or list, or those that a slice selects."""
-    every = tuple(range(len(members)))
-    positions = now(operator.getitem, (every, _static_key(frame, e)), e.span).value
+    every = tuple(range(len(group.items)))
+    positions = now(operator.getitem, (every, _static_key(frame, e, keys)), e.span).value
     if isinstance(positions, tuple):
-        return Group(tuple(members[at] for at in positions), kind)
+        return Group(tuple(group.items[at] for at in positions), group.kind)
     assert isinstance(positions, int)
-    return members[positions]
+    return group.items[positions]
 
 
 def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:

@@ -23,7 +23,7 @@ from ..source import surface as s
 from ..values.arrays import as_array, describe
 from ..values.builder import NeedStatic, error
 from ..values.call_site import Site
-from ..values.evaluation_order import after, fixed
+from ..values.evaluation_order import after
 from ..values.stores import assign, assign_product, no_array
 from ..values.values import (
     Array,
@@ -245,23 +245,23 @@ def _index_scalar(frame: Frame, target: s.Name, value: s.Expr, span: Span) -> No
 
 def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
     """Assign an evaluated value to one target."""
+    values = [value]
     match target:
         case s.Name(name):
             _refuse_lost_rebinding(frame, target, span)
             bindings.bind(frame, name, value, span)
         case s.Subscript():
-            values = [value]
             locate = partial(place_of, frame, target, rebinds=True)
             location = after(frame.ctx, values, locate, span)
             assign(frame.ctx, location, values[0], span)
-        case s.Attribute(owner, "shape") if isinstance(evaluate(frame, owner), Array):
-            _reshape(frame, target, value, span)
         case s.Attribute(owner):
-            base = evaluate(frame, owner)
-            if isinstance(base, Opaque):
-                object_attributes.assign(frame, base, target, value, span)
+            base = after(frame.ctx, values, partial(evaluate, frame, owner), span)
+            if isinstance(base, Array) and target.name == "shape":
+                _reshape(frame, target, values[0], span)
+            elif isinstance(base, Opaque):
+                object_attributes.assign(frame, base, target, values[0], span)
             else:
-                assign(frame.ctx, _field_location(frame, base, target), value, span)
+                assign(frame.ctx, _field_location(frame, base, target), values[0], span)
         case s.Sequence(items, _):
             _unpack(frame, items, value, span)
         case _:
@@ -321,7 +321,7 @@ def _field_location(frame: Frame, base: Value, target: s.Attribute) -> Array:
         case Handle():
             return frame.inputs.field(frame.ctx, base, target.name, target.span)
         case Array() if target.name in ("real", "imag"):
-            view = evaluate(frame, target)
+            view = attribute(frame, base, target.name, target.span)
             assert isinstance(view, Array), "a part of an array is one"
             return view
     text = f"attributes of {describe(base)} cannot be assigned"
@@ -419,7 +419,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     owner, location = _evaluate_augmented_target(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
-    location, old = fixed(frame.ctx, location, out, span)
+    location, old = bindings.fixed_target(frame, target, location, out)
     frame.ctx.out += out
     if not isinstance(location, Array | Masked):
         if isinstance(location, Group) and location.kind == "list":

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir import dtypes
-from ...lowering.ir.assignments import Statement
+from ...lowering.ir.assignments import Assign, Permute, Statement
 from ...lowering.ir.expressions import Dynamic, Expr, Read, walk
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import writes
+from ...lowering.ir.walk import direct_writes, statements, writes
 from .builder import Context
-from .memory_order import in_memory
+from .memory_order import held, in_memory
 from .types import Kind
-from .values import Array, Group, Masked, Scalar, Section, Value
+from .values import Array, Bound, Edge, Group, Masked, Scalar, Section, Value
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The nodes that statements write; of these, `rebound` are the ones in which a name or an
+    attribute is stored that gets another array: its views keep the elements that it had."""
+
+    nodes: frozenset[Node] = frozenset()
+    rebound: frozenset[Node] = frozenset()
 
 
 def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: Span) -> T:
@@ -29,11 +39,29 @@ def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: S
     """
     with ctx.block() as out:
         value = evaluate()
-    written = frozenset(writes(out))
-    if written and not ctx.pointwise:
-        earlier[:] = [_save_value(ctx, earlier_value, written, span) for earlier_value in earlier]
+    written = _writes_of(ctx, out)
+    if written.nodes and not ctx.pointwise:
+        earlier[:] = [saved(ctx, earlier_value, written, span) for earlier_value in earlier]
     ctx.out += out
     return value
+
+
+def _writes_of(ctx: Context, out: list[Statement]) -> Writes:
+    """Return what the statements of an operand write; only a call rebinds something there."""
+    nodes = frozenset(writes(out))
+    return Writes(nodes, nodes & ctx.rebound)
+
+
+def rebound_by(ctx: Context, body: Iterable[Statement]) -> frozenset[Node]:
+    """Return the nodes in which some statements store other arrays: they rebind what they hold."""
+    return frozenset(
+        node
+        for statement in statements(tuple(body))
+        for node in direct_writes(statement)
+        if isinstance(statement, Permute)
+        or isinstance(statement, Assign)
+        and (node, statement.span) in ctx.bindings
+    )
 
 
 def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tuple[Value, Value]:
@@ -42,31 +70,48 @@ def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tupl
     `out` are the statements that compute the value: subscripts and masks of the target that they
     write are saved before.
     """
-    written = frozenset(writes(out))
+    writes_of_value = _writes_of(ctx, out)
+    written = writes_of_value.nodes
     if not written:
         return target, target
     match target:
+        case Array() if _reads_any(target.body, writes_of_value.rebound):
+            target = saved(ctx, target, writes_of_value, span)
+            return target, target
         case Array() if target.element is not None:
             target = _save_subscripts(ctx, target, target.element, written, span)
             if not target.rank and _reads_any(target.body, written):
-                return target, _save_value(ctx, Scalar(target.body, target.kind), written, span)
+                old = saved(ctx, Scalar(target.body, target.kind), writes_of_value, span)
+                return target, old
             return target, target
-        case Masked(array, mask, held) if _reads_any(array.body, written) or _reads_any(
+        case Masked(array, mask, is_held) if _reads_any(array.body, written) or _reads_any(
             mask.body, written
         ):
-            mask = mask if held else _copy_now(ctx, mask, "mask", span)
+            mask = mask if is_held else _copy_now(ctx, mask, "mask", span)
+            if _reads_any(array.body, writes_of_value.rebound):
+                target = Masked(_held_now(ctx, array, span), mask, True)
+                return target, target
             old = _copy_now(ctx, array, "before", span)
             return Masked(array, mask, True), Masked(old, mask, True)
         case Array() | Masked():
             return target, target
         case _:
-            return target, _save_value(ctx, target, written, span)
+            return target, saved(ctx, target, writes_of_value, span)
 
 
 def _copy_now(ctx: Context, value: Array, label: str, span: Span) -> Array:
     """Return a copy of an array, materialized here, over the same axes."""
     copy = ctx.materialize(replace(value, copied=True), label, span)
     return replace(value, body=copy.at(tuple(map(var, value.axes))), copied=True)
+
+
+def _held_now(ctx: Context, value: Array, span: Span) -> Array:
+    """Return the array that a view is of, over the same axes, as its name is bound to another."""
+    assert value.base is not None, "only a view is of an array that a name is bound to"
+    copy = held(ctx, value, value.base.node.label, span)
+    return replace(
+        copy, axes=value.axes, body=copy.at(tuple(map(var, value.axes))), sealed=value.sealed
+    )
 
 
 def _save_subscripts(
@@ -81,19 +126,38 @@ def _save_subscripts(
     return replace(target, body=replace(read, index=tuple(index)))
 
 
-def _save_value(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> Value:
+def saved(ctx: Context, value: Value, written: Writes, span: Span, label: str = "before") -> Value:
+    """Return a value that some writes do not change: what they would change is stored here.
+
+    Views of arrays that are written in place stay views.
+    """
+
+    def part(inner: Value) -> Value:
+        return saved(ctx, inner, written, span, label)
+
     match value:
-        case Scalar(expr, kind) if _reads_any(expr, written):
-            return Scalar(Read(ctx.variable("before", value, span), ()), kind)
-        case Array() if value.aliased is None and _reads_any(value.body, written):
-            return in_memory(ctx, value, "before", span)
-        case Array() if _reads_any(value.body, written & ctx.rebound):
-            return in_memory(ctx, value, "before", span)
+        case Scalar(expr, kind) if _reads_any(expr, written.nodes):
+            return Scalar(Read(ctx.variable(label, value, span), ()), kind)
+        case Array() if value.aliased is None and _reads_any(value.body, written.nodes):
+            array = in_memory(ctx, value, label, span)
+            return replace(array, listed=value.listed, sealed=value.sealed)
+        case Array() if _reads_any(value.body, written.rebound):
+            return _held_now(ctx, value, span)
+        case Masked(array, mask, is_held) if _reads_any(array.body, written.nodes) or _reads_any(
+            mask.body, written.nodes
+        ):
+            mask = mask if is_held else _copy_now(ctx, mask, "mask", span)
+            return Masked(_copy_now(ctx, array, label, span), mask, True)
         case Group(items):
-            return value.of(_save_value(ctx, item, written, span) for item in items)
+            return value.of(part(item) for item in items)
+        case Bound(owner, name):
+            return Bound(part(owner), name)
+        case Edge(mode, index, fill):
+            position = part(index)
+            assert isinstance(position, Scalar), "what is saved keeps its kind"
+            return Edge(mode, position, fill and part(fill))
         case Section(lower, upper, step):
-            ends = (lower, upper, step)
-            return Section(*(end and _save_value(ctx, end, written, span) for end in ends))
+            return Section(*(end and part(end) for end in (lower, upper, step)))
         case _:
             return value
 

@@ -12,6 +12,8 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
+from tests.compare import assert_same
+from tests.language.ask import plain, run
 
 
 class State:
@@ -116,3 +118,54 @@ def in_a_loop(x: Any) -> Any:
 def test_a_shape_that_others_would_see_is_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(pe.CdError, match=r"CD0418(.|\n)*reshape"):
         compiled(function)(np.arange(6.0))
+
+
+class Rebinding:
+    def __init__(self) -> None:
+        self.u, self.w = np.array([1.0, 2.0, 3.0]), np.zeros(3)
+
+    def scale(self) -> Any:
+        self.u = self.u * 5
+        return 1.0
+
+
+REBOUND = (
+    "p.u[0] += p.scale()",
+    "p.u += p.scale()\n    p.u = p.u + 1",
+    "v = p.u\n    v += p.scale()\n    p.w += v",
+    "p.u[p.u > 1] += p.scale()",
+    "p.u[int(p.scale())] += 1",
+    "p.u[int(p.scale())] = 1",
+)
+"""Statements of a loop that write the array that an attribute was before the call."""
+
+
+@pytest.mark.parametrize("line", REBOUND)
+def test_the_array_from_before_a_rebinding_is_updated(line: str) -> None:
+    body = f"p.u = p.u + 0\nfor k in range(2):\n    {line}\nreturn p.u, p.w"
+    mine, given = Rebinding(), Rebinding()
+    assert_same(run("numpy", "p", body, mine), plain("p", body, given))
+    assert_same([mine.u, mine.w], [given.u, given.w])
+
+
+@pytest.mark.parametrize("line", REBOUND)
+def test_where_the_caller_has_that_array_it_is_refused(line: str) -> None:
+    with pytest.raises(pe.CdError, match="CD0208"):
+        run("numpy", "p", f"for k in range(2):\n    {line}\nreturn p.u, p.w", Rebinding())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p.w[k] = p.u[int(p.scale())]",
+        "p.w += p.u.clip(p.scale(), 5)",
+        "p.w += p.u[::-1].copy() * p.scale() + p.u.dot(p.u * p.scale())",
+        "p.u[:] = p.u * p.scale()",
+        "p.u -= p.scale()",
+    ],
+)
+def test_an_operand_is_the_array_from_before_a_rebinding(line: str) -> None:
+    body = f"for k in range(2):\n    {line}\nreturn p.u, p.w"
+    mine, given = Rebinding(), Rebinding()
+    assert_same(run("numpy", "p", body, mine), plain("p", body, given))
+    assert_same([mine.u, mine.w], [given.u, given.w])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,35 @@ def test_prints_show_what_python_shows(body: str, capfd: pytest.CaptureFixture[s
     got = capfd.readouterr().out
     plain("x, n", body, X.tolist(), 3)
     assert got == capfd.readouterr().out
+
+
+def moved(x: Any) -> Any:
+    x[:] = x + 10
+    return 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "print(x[0], moved(x), x[0])",
+        "print(f'{x[0]} {moved(x)} {x[0]}', x[1], moved(x), x[1])",
+        "print(x[0] > 1, moved(x), x[0] > 2, sep='' if moved(x) else ' ')",
+        "assert x[0] > 100, f'{x[0]} {moved(x)} {x[0]}'",
+        "raise ValueError(f'{x[0]} {moved(x)} {x[0]}')",
+    ],
+)
+def test_what_is_shown_was_evaluated_from_left_to_right(
+    body: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for ask in (plain, partial(run, "numpy")):
+        text = ""
+        try:
+            ask("x", body, X.copy(), moved=moved)
+        except (AssertionError, ValueError) as problem:
+            text = str(problem).partition("\n")[0].rpartition(": ")[2]
+        shown.append((text, capfd.readouterr().out))
+    assert shown[0] == shown[1]
 
 
 NUMBERS = """def f(x, h, d, c, z, b, n, u):

@@ -89,3 +89,20 @@ def test_fields_and_properties_of_a_tensor() -> None:
 def test_what_means_nothing_is_refused(text: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x, n", f"return {text}", X, 1, own=OWN)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.at = 0
+
+    def next(self) -> int:
+        self.at += 1
+        return self.at
+
+
+@pytest.mark.parametrize("items", ["(1.0, 2.0, 3.0)", "tuple(range(40))", "('a', *range(40))"])
+def test_the_subscript_of_a_sequence_is_evaluated_once(items: str) -> None:
+    mine, given = Counter(), Counter()
+    body = f"p.at = 0\nt = {items}\nreturn t[p.next()], p.at"
+    assert_same(run("numpy", "p", body, mine), plain("p", body, given))
+    assert mine.at == given.at

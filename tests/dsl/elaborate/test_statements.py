@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,3 +94,24 @@ def test_what_cannot_be_assigned_is_refused(body: str, code: str) -> None:
     own = types.SimpleNamespace(w=np.zeros(3))
     with pytest.raises(CdError, match=code):
         run("numpy", "x, y", body, X.copy(), np.zeros(3), own=own)
+
+
+def turned(z: Any) -> Any:
+    z[:] = z + 1
+    return z
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "turned(z).real = 5",
+        "turned(z).imag += 1",
+        "turned(z).imag = z[0].real",
+        "turned(z)[1:].real[0] *= 3",
+    ],
+)
+def test_the_owner_of_a_part_is_evaluated_once_and_after_the_value(body: str) -> None:
+    mine, given = np.array([1 + 2j, 3 + 4j]), np.array([1 + 2j, 3 + 4j])
+    run("numpy", "z", body, mine, turned=turned)
+    plain("z", body, given, turned=turned)
+    assert_same(mine, given)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from tests.compare import assert_same
 
 
 def bump(x: Any) -> Any:
@@ -38,6 +39,46 @@ def test_it_is_pythons_order(body: str) -> None:
     found = pe.cd_from_source(text, world, backend="numpy")(mine)
     assert found == eval(text, world)(given)
     np.testing.assert_array_equal(mine, given)
+
+
+def one(x: Any) -> Any:
+    x[:] = x + 10
+    return 1
+
+
+def copied(x: Any) -> Any:
+    x[:] = x + 10
+    return x.copy()
+
+
+def two(x: Any) -> Any:
+    x[:] = x + 10
+    return x[0], x[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(x * 2)[one(x)]",
+        "(x * 2)[one(x):][0]",
+        "(x[0], x[1], x)[one(x)], (x[0], x * 2)[one(x)][0]",
+        "x[1:][one(x) - 1], (x + 1).T[one(x)]",
+        "(x * 2).dot(copied(x))",
+        "(x * 2).clip(one(x), 4)[1]",
+        "(x * 2).sum(axis=one(x) - 1)",
+        "(x * 2).reshape(one(x), 2)[0, 0]",
+        "[x[0], *two(x)], (x[0],) + two(x), [*(x * 2), one(x), *x]",
+        "max(x[0], *two(x)), pair(x[0], *two(x))",
+        "(x[x > 1], one(x))[0].sum(), x[x > 1].sum() + one(x)",
+        "(lambda q, r: q + r)(x[0], r=one(x))",
+    ],
+)
+def test_what_owns_a_subscript_or_a_method_is_evaluated_first(body: str) -> None:
+    world = {"one": one, "copied": copied, "two": two, "pair": pair}
+    text = f"lambda x: ({body})"
+    mine, given = np.array([1.0, 5.0]), np.array([1.0, 5.0])
+    assert_same(pe.cd_from_source(text, world, backend="numpy")(mine), eval(text, world)(given))
+    assert_same(mine, given)
 
 
 @pytest.mark.parametrize("body", ["x[0] += bump(x)", "x[1] *= bump(x)", "x[:] += bump(x)",

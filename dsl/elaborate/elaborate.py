@@ -45,7 +45,7 @@ from ..values.values import (  # fmt: skip
 )
 from . import object_attributes
 from .aliasing import check_sharing
-from .calls import apply, call, library_call, run_function
+from .calls import apply, call, call_of, library_call, run_function
 from .captures.inputs import DynamicArrays, Inputs, Spec, is_static
 from .comprehensions import comprehend
 from .debug_names import called, returned
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:  # imported lazily: few programs need them
     declarations, effects = lazy_modules(__package__, ".declarations", ".effects")
 
-_HOOKS = Hooks(call, apply, comprehend)
+_HOOKS = Hooks(call, call_of, apply, comprehend)
 
 
 _NEEDS_UNROLLING = (

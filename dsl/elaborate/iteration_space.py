@@ -147,7 +147,10 @@ def iteration_space_of(
             return _enumerate(frame, iterable, target)
         if function == Static(zip) and iterable.args:
             return _zip(frame, iterable)
-    value = evaluate(frame, iterable)
+    if isinstance(iterable, s.Call) and function is not None:
+        value = frame.hooks.call_of(frame, function, iterable)
+    else:
+        value = evaluate(frame, iterable)
     if isinstance(value, Handle):
         value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):

@@ -84,10 +84,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Callbacks of expressions to higher modules: calls, applications of a function without a call
-    in the source, and comprehensions."""
+    """Callbacks of expressions to higher modules: calls, those of a function that has been
+    evaluated, applications of a function without a call in the source, and comprehensions."""
 
     call: Callable[[Frame, s.Call], Value]
+    call_of: Callable[[Frame, Value, s.Call], Value]
     apply: Callable[[Frame, FunctionType, tuple[Value, ...], Span], Value]
     comprehend: Callable[[Frame, s.Comprehension], Value]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,3 +109,30 @@ def test_slices_by_the_smallest_step_have_one_element(backend: str) -> None:
     f = compiled("x, k", "return (x[:: k[0]] * 1).sum()").on(backend)
     for step in (-(2**63), 1 - 2**63, -2, 2, 2**63 - 1):
         assert f(X[0], np.array([step])) == X[0][::step].sum()
+
+
+def grown(x: Any) -> Any:
+    x[:] = x + 10
+    return x
+
+
+def maker(x: Any) -> Any:
+    x[:] = x + 10
+    return lambda y: y * 2
+
+
+ONCE = (
+    "grown(x).copy()", "maker(x)(x)", "(grown, maker)[0](x)", "[*grown(x).copy()]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("over", ONCE)
+def test_a_function_that_an_iterable_calls_is_evaluated_once(over: str) -> None:
+    for body in (
+        f"s = 0.0\nfor v in {over}:\n    s = s * 10 + v\nreturn s, x",
+        f"return [v for v in {over}], x",
+        f"s = 0.0\nfor i, v in zip(range(4), {over}):\n    s = s * 10 + v * i\nreturn s, x",
+    ):
+        mine, given = X[0].copy(), X[0].copy()
+        names = {"grown": grown, "maker": maker}
+        assert_same(run("numpy", "x", body, mine, **names), plain("x", body, given, **names))

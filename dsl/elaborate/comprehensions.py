@@ -33,6 +33,7 @@ from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number
 from .expressions import elements, evaluate, tested
 from .loop_carried import in_loop_body, restore, same_binding, snapshot
+from .loop_items import Stored
 from .scope import Frame, assigned_names, names_in, parts, sources, target_names
 
 _MAX_UNROLLED = 64
@@ -52,7 +53,17 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     CdTypeError CD0431 or CD0437 where it can be neither.
     """
     _refuse_captured_targets(frame, e)
-    source = iteration_space.iteration_space_of(frame, e.iterable, e.target)
+    elaborate = partial(_list_over, frame, e)
+    return control_flow.over_items(frame, e.iterable, e.target, elaborate)
+
+
+def _list_over(
+    frame: Frame,
+    e: s.Comprehension,
+    source: iteration_space.IterationSpace | list[Value],
+    stored: Stored,
+) -> Value:
+    """Return a comprehension over the items of its iterable."""
     if isinstance(source, iteration_space.IterationSpace) and source.listed:
         source = list(iteration_space.static_items(frame, source))
     if (
@@ -61,20 +72,20 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     ):
         state = snapshot(frame)
         with suppress(CdError):
-            return _array_or_refuse(frame, e, source)  # one specialization for all sizes
+            return _array_or_refuse(frame, e, source, stored)  # one specialization for all sizes
         restore(frame, state)
     items = _items_to_unroll(frame, source)
     if items is None:
         assert isinstance(source, iteration_space.IterationSpace), "what is known now has few items"
-        return _array_or_refuse(frame, e, source)
+        return _array_or_refuse(frame, e, source, stored)
     if isinstance(source, iteration_space.IterationSpace) and items:
-        array = _array_if_costly(frame, e, source, items)
+        array = _array_if_costly(frame, e, source, stored, items)
         if array is not None:
             return array
     out: list[Value] = []
     with _scope(frame):
         for item in items:
-            added = after(frame.ctx, out, partial(_unroll_item, frame, e, item), e.span)
+            added = after(frame.ctx, out, partial(_unroll_item, frame, e, item, stored), e.span)
             if added is None:
                 break
             out += added
@@ -83,7 +94,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     if not isinstance(source, iteration_space.IterationSpace):
         text = "a comprehension's test has to be known when compiling"
         raise error("CD0431", CdTypeError, text, e.span)
-    return _array_or_refuse(frame, e, source)
+    return _array_or_refuse(frame, e, source, stored)
 
 
 def _refuse_captured_targets(frame: Frame, e: s.Comprehension) -> None:
@@ -132,7 +143,11 @@ def _share_targets(frame: Frame, target: s.Expr) -> None:
 
 
 def _array_if_costly(
-    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, items: list[Value]
+    frame: Frame,
+    e: s.Comprehension,
+    source: iteration_space.IterationSpace,
+    stored: Stored,
+    items: list[Value],
 ) -> Value | None:
     """Return a comprehension that could be unrolled as an array; None where that costs little to
     compile, as its first item tells, or where it has to be unrolled."""
@@ -142,10 +157,10 @@ def _array_if_costly(
     state = snapshot(frame)
     try:
         with ctx.block() as out, _scope(frame):
-            added = _unroll_item(frame, e, items[0])
+            added = _unroll_item(frame, e, items[0], stored)
         restore(frame, state)
         if len(items) * _cost(out, added or ()) > _MAX_UNROLLED_COST:
-            array = _as_array(frame, e, source)
+            array = _as_array(frame, e, source, stored)
     except CdError:
         array = None
     if array is None:
@@ -169,9 +184,11 @@ def _cost(out: list[Statement], values: Iterable[Value]) -> int:
     return cost
 
 
-def _unroll_item(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] | None:
+def _unroll_item(
+    frame: Frame, e: s.Comprehension, item: Value, stored: Stored
+) -> list[Value] | None:
     """Return the elements that one item adds to the list, None where a test of it is dynamic."""
-    control_flow.bind_target(frame, e.target, item, e.span)
+    control_flow.bind_target(frame, e.target, item, stored, e.span)
     _share_targets(frame, e.target)
     for test in e.tests:
         condition = tested(frame, test)
@@ -198,14 +215,14 @@ def _items_to_unroll(
 
 
 def _array_or_refuse(
-    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, stored: Stored
 ) -> Value:
     """Return a comprehension as an array. CdTypeError CD0437 where it cannot be one."""
     ctx = frame.ctx
     try:
         if ctx.pointwise or isinstance(e.element, s.Starred):
             raise _too_many_items(e, source)
-        array = _as_array(frame, e, source)
+        array = _as_array(frame, e, source, stored)
     except CdError as problem:
         if problem.code in ("CD0520", "CD0522"):  # about index variables: the source has none
             raise _too_many_items(e, source) from None
@@ -216,7 +233,7 @@ def _array_or_refuse(
 
 
 def _as_array(
-    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace
+    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, stored: Stored
 ) -> Value | None:
     """Return a comprehension as an array, None where it cannot be one."""
     if abs(source.step) != 1:
@@ -230,7 +247,7 @@ def _as_array(
             array, problem = None, refusal
         if array is None and not e.tests:
             restore(frame, state)
-            array = _filled(frame, e, source, symbol)
+            array = _filled(frame, e, source, stored, symbol)
     except NeedUnroll as need:
         if need.symbol is not symbol:
             raise
@@ -241,14 +258,18 @@ def _as_array(
 
 
 def _filled(
-    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, symbol: Symbol
+    frame: Frame,
+    e: s.Comprehension,
+    source: iteration_space.IterationSpace,
+    stored: Stored,
+    symbol: Symbol,
 ) -> Array | None:
     """Return a comprehension as an array that a loop fills, None where its items are neither
     numbers nor new arrays of one shape, or where they change what names and attributes are."""
     ctx, span = frame.ctx, e.span
     state = snapshot(frame)
     items: Array | None = None
-    with _iterations(frame, e, source, symbol):
+    with _iterations(frame, e, source, stored, symbol):
         item, new = evaluate(frame, e.element), frozenset(ctx.locals[state.locals :])
         listed = _list_of(frame, item, new)
         if listed is not Listed.NO and _keeps_bindings(frame, e.target, state.names):
@@ -261,7 +282,7 @@ def _filled(
     node = ctx.node("items", (size, *items.shape), items.kind.dtype)
     ctx.item_nodes.add(node)
     items = ctx.whole(node, span)
-    with _iterations(frame, e, source, symbol):
+    with _iterations(frame, e, source, stored, symbol):
         at = Scalar(Position((var(symbol) - source.lo) * source.step), WEAK_INT)
         element = subscript(ctx, items, [at], span, "the list")
         assert isinstance(element, Array)
@@ -271,7 +292,11 @@ def _filled(
 
 @contextmanager
 def _iterations(
-    frame: Frame, e: s.Comprehension, source: iteration_space.IterationSpace, symbol: Symbol
+    frame: Frame,
+    e: s.Comprehension,
+    source: iteration_space.IterationSpace,
+    stored: Stored,
+    symbol: Symbol,
 ) -> Iterator[None]:
     """Context manager: emit a loop over the items of a comprehension, of what is emitted inside."""
     ctx = frame.ctx
@@ -283,7 +308,7 @@ def _iterations(
             ctx.loop_symbols.add(symbol)
             ctx.said |= {symbol} if isinstance(e.target, s.Name) else set()
             try:
-                control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
+                control_flow.bind_target(frame, e.target, source.item(symbol), stored, e.span)
                 _share_targets(frame, e.target)
                 yield
             finally:
@@ -341,7 +366,7 @@ def _expression(
         scopes.enter_context(ctx.knowing(ctx.assumptions.with_bounds(symbol, lo, hi - 1)))
         ctx.domain, ctx.of_items = (Range(symbol, lo, hi),), True
         try:
-            control_flow.bind_target(frame, e.target, source.item(symbol), e.span)
+            control_flow.bind_target(frame, e.target, source.item(symbol), Stored(), e.span)
             for test in e.tests:
                 tests.append(as_scalar(tested(frame, test), test.span).expr)
                 scopes.enter_context(ctx.under(tests[-1]))

@@ -5,6 +5,10 @@ The first iterations of a `for` are peeled where a name that is a number before 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeVar
+
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.bounds import last_value
@@ -15,6 +19,7 @@ from ..values.arrays import as_scalar
 from ..values.builder import NeedKind, NeedUnroll, error
 from ..values.types import join
 from ..values.values import Array, Scalar, Static, Unset, Value
+from .aliasing import seeing
 from .bindings import NeedPeel, bind, is_number
 from .branches import branch
 from .early_exit import straightened
@@ -27,7 +32,10 @@ from .iteration_space import (
     static_items,
 )
 from .loop_carried import carried, open_reserved, read_after, restore, snapshot
-from .scope import RESULT, Frame, Run, rebound_names
+from .loop_items import Stored, read_by
+from .scope import RESULT, Frame, Run, assigned_names, rebound_names
+
+T = TypeVar("T")
 
 _MAX_UNROLLED = 4096
 _MAX_PEELED = 3
@@ -48,15 +56,80 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
             "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
         )
-    source = iteration_space_of(frame, statement.iterable, statement.target)
-    open_reserved(frame, statement)
+
+    def elaborate(source: IterationSpace | list[Value], stored: Stored) -> None:
+        open_reserved(frame, statement)
+        _loop_over(frame, statement, source, stored, run)
+
+    written = set(assigned_names(statement.body)) - set(rebound_names(statement.body))
+    over_items(frame, statement.iterable, statement.target, elaborate, written)
+
+
+def over_items(
+    frame: Frame,
+    iterable: s.Expr,
+    target: s.Expr,
+    elaborate: Callable[[IterationSpace | list[Value], Stored], T],
+    written: Collection[str] = (),
+) -> T:
+    """Return `elaborate(source, stored)` for the items of an iterable.
+
+    Where that writes what they are read from, it is done again with the items stored: at once for
+    arrays of the names `written`, whose elements are assigned.
+    """
+    ctx, state, stored = frame.ctx, snapshot(frame), Stored()
+    while True:
+        start = len(ctx.out)
+        source = iteration_space_of(frame, iterable, target, stored)
+        items = read_by(_sample_items(frame, target, source))
+        names = {name: value for name, value in frame.names.items() if name in written}
+        if not stored.values and items.nodes and seeing(names, items.nodes):
+            stored = replace(stored, values=True)
+            if not isinstance(source, IterationSpace) or any(
+                x.aliased is None for x in source.over
+            ):
+                restore(frame, state)  # what it goes over has to be stored as well
+                continue
+        header = ctx.out[start:]
+        result = elaborate(source, stored)
+        if not items.rebound:
+            return result
+        body = ctx.out[start + len(header) :]
+        wanted = stored.with_writes(ctx, items, state.locals, header, body)
+        if wanted == stored:
+            return result
+        restore(frame, state)
+        stored = wanted
+
+
+def _sample_items(
+    frame: Frame, target: s.Expr, source: IterationSpace | list[Value]
+) -> list[tuple[s.Expr, Value]]:
+    """Return items of a loop, with their targets, that tell what all of them are read from."""
     if not isinstance(source, IterationSpace):
-        _unroll(frame, statement, source, run)
+        return [(target, item) for item in source]
+    if isinstance(target, s.Name) or all(array.rank == 1 for array in source.over):
+        item = s.Sequence((s.Name("item", target.span),), "tuple", target.span)
+        return [(item, array) for array in source.over]
+    with frame.ctx.block():
+        return [(target, source.item(frame.ctx.symbol(source.name)))]
+
+
+def _loop_over(
+    frame: Frame,
+    statement: s.For,
+    source: IterationSpace | list[Value],
+    stored: Stored,
+    run: Run,
+) -> None:
+    """Elaborate a `for` over the items of its iterable."""
+    if not isinstance(source, IterationSpace):
+        _unroll(frame, statement, source, stored, run)
         return
     for remaining in range(_MAX_PEELED, -1, -1):
         state = snapshot(frame)
         try:
-            _loop_or_unroll(frame, statement, source, run)
+            _loop_or_unroll(frame, statement, source, stored, run)
             return
         except NeedPeel as need:
             if need.name in state.slots:  # of an enclosing loop
@@ -64,11 +137,16 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
             if not remaining:
                 raise need.problem from None
             restore(frame, state)
-            source = _peel_first(frame, statement, source, need, run)
+            source = _peel_first(frame, statement, source, stored, need, run)
 
 
 def _peel_first(
-    frame: Frame, statement: s.For, source: IterationSpace, need: NeedPeel, run: Run
+    frame: Frame,
+    statement: s.For,
+    source: IterationSpace,
+    stored: Stored,
+    need: NeedPeel,
+    run: Run,
 ) -> IterationSpace:
     """Peel the first iteration: elaborate it before the loop; return the remaining iterations.
 
@@ -84,7 +162,7 @@ def _peel_first(
     item, rest = first_iteration(frame, source)
     outer, frame.unrolling = frame.unrolling, True
     try:
-        _bind_unrolled(frame, statement.target, item, statement.span)
+        _bind_unrolled(frame, statement.target, item, stored, statement.span)
         run(frame, statement.body)
     finally:
         frame.unrolling = outer
@@ -93,23 +171,25 @@ def _peel_first(
     return rest
 
 
-def _loop_or_unroll(frame: Frame, statement: s.For, source: IterationSpace, run: Run) -> None:
+def _loop_or_unroll(
+    frame: Frame, statement: s.For, source: IterationSpace, stored: Stored, run: Run
+) -> None:
     """Emit a loop, or unroll it where its counter has to be static."""
     state, count = snapshot(frame), constant_trip_count(source)
     if source.listed:
         try:
-            _emit_loop(frame, statement, source, run)
+            _emit_loop(frame, statement, source, stored, run)
         except (CdError, NeedPeel, NeedUnroll):  # as static items they may be accepted
             restore(frame, state)
-            _unroll(frame, statement, list(static_items(frame, source)), run)
+            _unroll(frame, statement, list(static_items(frame, source)), stored, run)
         return
     try:
-        _emit_loop(frame, statement, source, run)
+        _emit_loop(frame, statement, source, stored, run)
     except (CdError, NeedPeel):
         if count != 0:
             raise
         restore(frame, state)  # the body of a loop without iterations is not refused
-        _unroll(frame, statement, [], run)
+        _unroll(frame, statement, [], stored, run)
     except NeedUnroll as need:
         if frame.ctx.unrollable.get(need.symbol) is statement:
             frame.ctx.require_static_parameters(source.hi - source.lo)
@@ -121,7 +201,7 @@ def _loop_or_unroll(frame: Frame, statement: s.For, source: IterationSpace, run:
             raise
         del frame.ctx.unrollable[need.symbol]
         restore(frame, state)
-        _unroll(frame, statement, list(static_items(frame, source)), run)
+        _unroll(frame, statement, list(static_items(frame, source)), stored, run)
 
 
 def _cannot_unroll(statement: s.For, count: int | None) -> CdError:
@@ -135,9 +215,11 @@ def _cannot_unroll(statement: s.For, count: int | None) -> CdError:
     )  # fmt: skip
 
 
-def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run) -> None:
+def _emit_loop(
+    frame: Frame, statement: s.For, source: IterationSpace, stored: Stored, run: Run
+) -> None:
     """Emit a loop."""
-    ctx = frame.ctx
+    ctx, span = frame.ctx, statement.span
     symbol = ctx.symbol(source.name)
     if isinstance(statement.target, s.Name):
         ctx.said.add(symbol)
@@ -147,7 +229,7 @@ def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run)
     assumptions = ctx.assumptions.with_bounds(symbol, first, last)
     if ((last - first).constant or 0) >= 0:  # a loop without iterations gives no facts
         assumptions = assumptions.with_facts(last - first)
-    header = s.For(statement.target, statement.iterable, (), statement.span)
+    header = s.For(statement.target, statement.iterable, (), span)
     targets = tuple(rebound_names((header,)))
     is_nested = frame.in_loop
     live_after = _live_targets(frame, statement, targets)
@@ -158,16 +240,15 @@ def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run)
         with ctx.knowing(assumptions):
             ctx.loop_symbols.add(symbol)
             try:
-                bind_target(frame, statement.target, source.item(symbol), statement.span)
-                _store_in_slots(frame, targets, statement.span)
+                bind_target(frame, statement.target, source.item(symbol), stored, span)
+                _store_in_slots(frame, targets, span)
                 for name in live_after:
                     if is_number(frame.names[name]):
                         if is_nested:
-                            kind = as_scalar(frame.names[name], statement.span).kind
+                            kind = as_scalar(frame.names[name], span).kind
                             raise NeedKind(name, kind, statement)
-                        exit_values[name] = _store_exit_value(
-                            frame, name, entry_values[name], statement.span
-                        )
+                        entry = entry_values[name]
+                        exit_values[name] = _store_exit_value(frame, name, entry, span)
                 run(frame, inner)
             finally:
                 ctx.loop_symbols.discard(symbol)
@@ -179,10 +260,8 @@ def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run)
         entry_value = entry_values[name]
         if entry_value is not None and is_number(entry_value):  # where there is no iteration
             assert isinstance(exit_value.expr, Read)
-            ctx.set(
-                exit_value.expr.node, as_scalar(entry_value, statement.span).expr, statement.span
-            )
-    ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), statement.span))
+            ctx.set(exit_value.expr.node, as_scalar(entry_value, span).expr, span)
+    ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), span))
     for name in targets:
         if name in frame.slots:
             frame.names[name] = frame.slots[name]
@@ -190,11 +269,11 @@ def _emit_loop(frame: Frame, statement: s.For, source: IterationSpace, run: Run)
             frame.names[name] = exit_values[name]
         elif name in rebound_names(statement.body):
             frame.names[name] = Unset(
-                "is the variable of a loop, and is assigned inside it", statement.span,
+                "is the variable of a loop, and is assigned inside it", span,
                 ("use another name inside the loop",),
             )  # fmt: skip
         else:
-            frame.names[name] = Unset("belongs to a loop that has ended", statement.span)
+            frame.names[name] = Unset("belongs to a loop that has ended", span)
 
 
 def _store_in_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
@@ -235,14 +314,14 @@ def _store_exit_value(frame: Frame, name: str, entry_value: Value | None, span: 
     return Scalar(Read(node, ()), kind)
 
 
-def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
+def bind_target(frame: Frame, target: s.Expr, value: Value, stored: Stored, span: Span) -> None:
     """Bind the target of a loop or comprehension to an item, unpacked where the target is a tuple.
 
     CdTypeError CD0419 where the lengths differ, CdSyntaxError CD0142 for another target.
     """
     match target:
         case s.Name(name):
-            frame.names[name] = value
+            frame.names[name] = stored.item(frame.ctx, value, name, span)
         case s.Sequence(items, _):
             parts = elements(frame, value, span)
             if len(parts) != len(items):
@@ -253,12 +332,12 @@ def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
                     target.span,
                 )
             for item, part in zip(items, parts, strict=True):
-                bind_target(frame, item, part, span)
+                bind_target(frame, item, part, stored, span)
         case _:
             raise error("CD0142", CdSyntaxError, "a loop's target is a name", target.span)
 
 
-def _unroll(frame: Frame, statement: s.For, items: list[Value], run: Run) -> None:
+def _unroll(frame: Frame, statement: s.For, items: list[Value], stored: Stored, run: Run) -> None:
     """Unroll a loop: elaborate its body once for each item."""
     outer, frame.unrolling = frame.unrolling, True
     shadowed = frame.names.get(_BREAK_FLAG)
@@ -269,7 +348,7 @@ def _unroll(frame: Frame, statement: s.For, items: list[Value], run: Run) -> Non
             has_left = frame.names[_BREAK_FLAG]
             if has_left == Static(True) or RESULT in frame.names:
                 break
-            _unroll_iteration(frame, statement, body, item, run)
+            _unroll_iteration(frame, statement, body, item, stored, run)
     finally:
         frame.unrolling = outer
         frame.names.pop(_BREAK_FLAG, None)
@@ -278,14 +357,19 @@ def _unroll(frame: Frame, statement: s.For, items: list[Value], run: Run) -> Non
 
 
 def _unroll_iteration(
-    frame: Frame, statement: s.For, body: tuple[s.Statement, ...], item: Value, run: Run
+    frame: Frame,
+    statement: s.For,
+    body: tuple[s.Statement, ...],
+    item: Value,
+    stored: Stored,
+    run: Run,
 ) -> None:
     """Elaborate an iteration of an unrolled loop, under a test where an earlier one may `break`."""
     span = statement.span
 
     def inside(frame: Frame, inner: tuple[s.Statement, ...]) -> None:
         if inner:
-            _bind_unrolled(frame, statement.target, item, span)
+            _bind_unrolled(frame, statement.target, item, stored, span)
         run(frame, inner)
 
     if frame.names[_BREAK_FLAG] == Static(False):
@@ -295,12 +379,12 @@ def _unroll_iteration(
         branch(frame, s.If(test, body, (), span), inside)
 
 
-def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
+def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, stored: Stored, span: Span) -> None:
     """Bind the target of an unrolled iteration, in its slot where it has one."""
     if isinstance(target, s.Name) and target.id in frame.slots:
         bind(frame, target.id, value, span)
     else:
-        bind_target(frame, target, value, span)
+        bind_target(frame, target, value, stored, span)
 
 
 def repeat(frame: Frame, statement: s.While, run: Run) -> None:

@@ -6,7 +6,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeGuard
+from functools import partial
+from typing import TypeGuard, TypeVar
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdIndexError, CdTypeError, Span
@@ -28,14 +29,18 @@ from ..source import surface as s
 from ..values.arrays import as_array, describe
 from ..values.builder import compare, error
 from ..values.constant_tables import items_table, static_item
+from ..values.evaluation_order import after
 from ..values.positions import RANGE_OF_LETTERS, index_of, steady, step_of
 from ..values.range_analysis import Assumptions
 from ..values.types import WEAK_INT
 from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value, replace_symbols
 from .bindings import is_number
 from .expressions import elements, evaluate
+from .loop_items import Stored
 from .operators import as_affine, value_of
 from .scope import Frame
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class IterationSpace:
     """Whether the items are a table of constants: such a loop may be unrolled as well."""
     is_capped: bool = False
     """Whether `hi` is a trip count, which stands for larger ones, too, from 2**63 - 2 on."""
+    over: tuple[Array, ...] = ()
+    """The arrays whose elements, or rows, are items or parts of them."""
 
 
 _ITERTOOLS: dict[type, str] = {
@@ -128,29 +135,34 @@ def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> V
 
 
 def iteration_space_of(
-    frame: Frame, iterable: s.Expr, target: s.Expr
+    frame: Frame, iterable: s.Expr, target: s.Expr, stored: Stored
 ) -> IterationSpace | list[Value]:
     """Return the iteration space of an iterable: iterations of a loop, or items to unroll over.
 
     CdTypeError CD0406 where it cannot be iterated.
     """
     name = target.id if isinstance(target, s.Name) else "n"
-    function = evaluate(frame, iterable.function) if isinstance(iterable, s.Call) else None
-    if isinstance(iterable, s.Call) and function is not None:
-        iterable = _without_keywords(function, iterable)
-    if isinstance(iterable, s.Call) and not iterable.keywords:
+    if not isinstance(iterable, s.Call):
+        return _over_value(frame, evaluate(frame, iterable), iterable, name, stored)
+    function = evaluate(frame, iterable.function)
+    iterable = _without_keywords(function, iterable)
+    if not iterable.keywords:
         if function == Static(range):
             return _range(frame, iterable, name)
         if function == Static(reversed) and len(iterable.args) == 1:
-            return _reversed(frame, iterable, name, target)
+            return _reversed(frame, iterable, name, target, stored)
         if function == Static(enumerate) and len(iterable.args) in (1, 2):
-            return _enumerate(frame, iterable, target)
+            return _enumerate(frame, iterable, target, stored)
         if function == Static(zip) and iterable.args:
-            return _zip(frame, iterable)
-    if isinstance(iterable, s.Call) and function is not None:
-        value = frame.hooks.call_of(frame, function, iterable)
-    else:
-        value = evaluate(frame, iterable)
+            return _zip(frame, iterable, stored)
+    value = frame.hooks.call_of(frame, function, iterable)
+    return _over_value(frame, value, iterable, name, stored)
+
+
+def _over_value(
+    frame: Frame, value: Value, iterable: s.Expr, name: str, stored: Stored
+) -> IterationSpace | list[Value]:
+    """Return the iteration space of an iterable with that value."""
     if isinstance(value, Handle):
         value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):
@@ -161,9 +173,11 @@ def iteration_space_of(
     if isinstance(value, Array) and value.rank:
         source = value
         if value.base is None:
-            stored = frame.ctx.materialize(value, "items", iterable.span)
-            source = replace(stored, listed=value.listed)
-        return _over_axis(frame, source, "n", iterable.span)
+            array = frame.ctx.materialize(value, "items", iterable.span)
+            source = replace(array, listed=value.listed)
+        held_source = stored.iterable(frame.ctx, source, iterable.span)
+        assert isinstance(held_source, Array), "an array that is stored is one"
+        return _over_axis(frame, held_source, "n", iterable.span)
     if is_number(value):
         raise error(
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
@@ -182,7 +196,7 @@ def iteration_space_of(
     items = elements(frame, value, iterable.span)
     read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)
     if read is None:
-        return items
+        return [stored.iterable(frame.ctx, item, iterable.span) for item in items]
     return IterationSpace(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
 
 
@@ -225,7 +239,7 @@ def _over_axis(frame: Frame, array: Array, name: str, span: Span) -> IterationSp
             at = frame.ctx.scalar_index(symbol)
             return value_of(subscript(frame.ctx, array, [at], span, "the array"))
 
-    return IterationSpace(name, const(0), array.shape[0], 1, item)
+    return IterationSpace(name, const(0), array.shape[0], 1, item, over=(array,))
 
 
 def _range(frame: Frame, call: s.Call, name: str) -> IterationSpace:
@@ -282,10 +296,10 @@ def _trip_count(assumptions: Assumptions, lo: Affine, hi: Affine, step: Affine) 
 
 
 def _reversed(
-    frame: Frame, call: s.Call, name: str, target: s.Expr
+    frame: Frame, call: s.Call, name: str, target: s.Expr, stored: Stored
 ) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `reversed`."""
-    inner = iteration_space_of(frame, call.args[0], target)
+    inner = iteration_space_of(frame, call.args[0], target, stored)
     if not isinstance(inner, IterationSpace):
         return inner[::-1]
     if inner.step != 1 and constant_trip_count(inner) is None:
@@ -303,12 +317,17 @@ def _reversed(
     return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)
 
 
-def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> IterationSpace | list[Value]:
+def _enumerate(
+    frame: Frame, call: s.Call, target: s.Expr, stored: Stored
+) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `enumerate`. CdTypeError CD0424 for other starts."""
-    start = as_affine(value_of(evaluate(frame, call.args[1]))) if len(call.args) > 1 else const(0)
+    inner = iteration_space_of(frame, call.args[0], s.Name("n", call.span), stored)
+    start: Affine | None = const(0)
+    if len(call.args) > 1:
+        (inner,), value = _after_items(frame, [inner], partial(evaluate, frame, call.args[1]), call)
+        start = as_affine(value_of(value))
     if start is None:
         raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
-    inner = iteration_space_of(frame, call.args[0], s.Name("n", call.span))
     if not isinstance(inner, IterationSpace):
         frame.ctx.require_static(start)
         if start.constant is None:
@@ -330,9 +349,13 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> IterationSpace | l
     return replace(inner, item=item)
 
 
-def _zip(frame: Frame, call: s.Call) -> IterationSpace | list[Value]:
+def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Value]:
     """Return the iterations of a call of `zip`. CdTypeError CD0424 for ranges with a step."""
-    inner = [iteration_space_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
+    inner: list[IterationSpace | list[Value]] = []
+    for arg in call.args:
+        operand = partial(iteration_space_of, frame, arg, s.Name("n", call.span), stored)
+        inner, source = _after_items(frame, inner, operand, call)
+        inner.append(source)
     if any(isinstance(loop, IterationSpace) and loop.listed and loop.step != 1 for loop in inner):
         inner = [list(static_items(frame, x)) if _is_table(x) else x for x in inner]
     loops = [loop for loop in inner if isinstance(loop, IterationSpace)]
@@ -350,7 +373,23 @@ def _zip(frame: Frame, call: s.Call) -> IterationSpace | list[Value]:
     def item(symbol: Symbol) -> Value:
         return Group(tuple(_shifted(loop, symbol) for loop in loops))
 
-    return IterationSpace("n", const(0), count, 1, item, any(loop.listed for loop in loops))
+    return IterationSpace(
+        "n", const(0), count, 1, item, any(loop.listed for loop in loops),
+        over=tuple(array for loop in loops for array in loop.over),
+    )  # fmt: skip
+
+
+def _after_items(
+    frame: Frame, inner: list[IterationSpace | list[Value]], evaluate: Callable[[], T], call: s.Call
+) -> tuple[list[IterationSpace | list[Value]], T]:
+    """Return the items of earlier operands of a call, and the value of `evaluate()`, the next one,
+    before whose writes those of tuples and lists were evaluated."""
+    groups: list[Value] = [Group(tuple(x) if isinstance(x, list) else ()) for x in inner]
+    value = after(frame.ctx, groups, evaluate, call.span)
+    return [
+        list(group.items) if isinstance(x, list) and isinstance(group, Group) else x
+        for x, group in zip(inner, groups, strict=True)
+    ], value
 
 
 def _is_table(source: IterationSpace | list[Value]) -> TypeGuard[IterationSpace]:

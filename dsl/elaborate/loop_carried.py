@@ -484,6 +484,8 @@ class Saved:
     out: tuple[Statement, ...]
     locals: int
     exits: int
+    jumps: int
+    ended: bool
     assumptions: Assumptions
 
 
@@ -492,7 +494,7 @@ def snapshot(frame: Frame) -> Saved:
     ctx = frame.ctx
     return Saved(
         dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
-        len(ctx.locals), len(frame.exits or ()), ctx.assumptions,
+        len(ctx.locals), len(frame.exits or ()), len(frame.jumps), ctx.ended, ctx.assumptions,
     )  # fmt: skip
 
 
@@ -511,4 +513,6 @@ def restore(frame: Frame, saved: Saved) -> None:
     del ctx.locals[saved.locals :]
     if frame.exits is not None:
         del frame.exits[saved.exits :]
+    del frame.jumps[saved.jumps :]
+    ctx.ended = saved.ended
     ctx.assumptions = saved.assumptions

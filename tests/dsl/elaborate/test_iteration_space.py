@@ -136,3 +136,18 @@ def test_a_function_that_an_iterable_calls_is_evaluated_once(over: str) -> None:
         mine, given = X[0].copy(), X[0].copy()
         names = {"grown": grown, "maker": maker}
         assert_same(run("numpy", "x", body, mine, **names), plain("x", body, given, **names))
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        "zip((x[0], x[1]), grown(x))",
+        "zip((x[0], x * 2), grown(x).copy())",
+        "enumerate((x[0], x[1]), len(grown(x)))",
+        "enumerate((x[0], x[1]), start=len(grown(x)))",
+    ],
+)
+def test_items_are_evaluated_before_the_operands_behind_them(over: str) -> None:
+    body = f"s = 0.0\nfor u, v in {over}:\n    s = s * 10 + u * v\nreturn s, x"
+    mine, given = X[0].copy(), X[0].copy()
+    assert_same(run("numpy", "x", body, mine, grown=grown), plain("x", body, given, grown=grown))

@@ -337,9 +337,7 @@ def _enumerate(
         return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
     if inner.listed and (inner.lo.constant != 0 or inner.step != 1):
         inner = list(static_items(frame, inner))
-        return [
-            Group((Static((start.constant or 0) + n), element)) for n, element in enumerate(inner)
-        ]
+        return [Group((_number_at(start + n), element)) for n, element in enumerate(inner)]
     if inner.lo.constant != 0 or inner.step != 1:
         raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
 
@@ -347,6 +345,12 @@ def _enumerate(
         return Group((Scalar(Position(var(symbol) + start), WEAK_INT), inner.item(symbol)))
 
     return replace(inner, item=item)
+
+
+def _number_at(index: Affine) -> Value:
+    """Return an index as a Python int, static where it can be."""
+    number = index.constant
+    return Scalar(Position(index), WEAK_INT) if number is None else Static(number)
 
 
 def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Value]:

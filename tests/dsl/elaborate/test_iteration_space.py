@@ -151,3 +151,15 @@ def test_items_are_evaluated_before_the_operands_behind_them(over: str) -> None:
     body = f"s = 0.0\nfor u, v in {over}:\n    s = s * 10 + u * v\nreturn s, x"
     mine, given = X[0].copy(), X[0].copy()
     assert_same(run("numpy", "x", body, mine, grown=grown), plain("x", body, given, grown=grown))
+
+
+@pytest.mark.parametrize("over", ["reversed(T)", "reversed(T[::2])"])
+def test_enumerate_of_a_reversed_table_starts_where_the_run_says(over: str, backend: str) -> None:
+    """For one start, for one more, and for any."""
+    body, names = (
+        f"s = 0\nfor i, v in enumerate({over}, n):\n    s += i * v\nreturn s",
+        {"T": tuple(range(100))},
+    )
+    f = compiled("n", body, **names).on(backend)
+    for n in (5, 6, 7, 0, -3):
+        assert f(n) == plain("n", body, n, **names)

@@ -207,7 +207,7 @@ def _array_return(
         read = value.view
         assert read is not None
     node = read.node
-    path = next((path for path, input_node in inputs.nodes.items() if input_node == node), None)
+    path = _input_path(inputs, value, node)
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
     if path is not None and value.rank and not value.listed:
         is_whole = is_whole and value.given is not None  # NumPy's `x[:]` is another object
@@ -224,6 +224,14 @@ def _array_return(
     if node not in results:
         results.append(node)
     return New(results.index(node), view, None)
+
+
+def _input_path(inputs: Inputs, value: Array, node: Node) -> Path | None:
+    """Return the path of the input that a node stores, None for a local node. Several inputs may be
+    views of one node, of which the value may be one: then it is that one's path."""
+    if value.given is not None and inputs.node_at(value.given[1]) == node:
+        return value.given[1]
+    return next((path for path, input_node in inputs.nodes.items() if input_node == node), None)
 
 
 def _items_return(
@@ -265,7 +273,7 @@ def _part_return(
     read = value.view
     assert read is not None, "it is a part of a node"
     node = read.node
-    path = next((path for path, input_node in inputs.nodes.items() if input_node == node), None)
+    path = _input_path(inputs, value, node)
     plain = path is not None and node not in ctx.permuted and not path.is_field
     shared = node in ctx.shared
     if (plain or shared) and value.rank and (axes := _find_slices(value, read)) is not None:

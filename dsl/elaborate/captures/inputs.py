@@ -465,8 +465,7 @@ class Inputs:
         nearest: int | None = None,
     ) -> Node:
         """Return the parameter node of a path, or of the path that it is an alias of."""
-        while path in self.alias:
-            path = self.alias[path]
+        path = self._represented(path)
         if path not in self.nodes:
             ctx.serial += 1
             extents = tuple(
@@ -477,6 +476,16 @@ class Inputs:
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]
+
+    def node_at(self, path: Path) -> Node | None:
+        """Return the parameter node that stores the input at a path, None where there is none."""
+        return self.nodes.get(self._represented(path))
+
+    def _represented(self, path: Path) -> Path:
+        """Return the path whose node represents an input: of the one that it is an alias of."""
+        while path in self.alias:
+            path = self.alias[path]
+        return path
 
     def constant(self, ctx: Context, data: np.ndarray[Any, Any], dtype: DType) -> Node:
         """Return the hidden input for a constant table, shared by equal tables."""

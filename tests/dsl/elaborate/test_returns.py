@@ -62,3 +62,42 @@ def test_a_slice_whose_bounds_the_run_knows_is_a_view_by_slices() -> None:
 
 def test_what_is_returned_on_some_paths_only_is_refused() -> None:
     assert refused("x, t", "if t > 0:\n    return x", X, 1.0).code == "CD0434"
+
+
+ONE_MEMORY = {
+    "the second": "x += 1\nreturn y",
+    "both": "x += 1\nreturn y, x, [y], (x, y)[1]",
+    "by another name": "z = y\ny[0] = 3\nreturn z, x",
+    "of an object": "x += 1\nm.v = y\nreturn m.v",
+}
+
+
+@pytest.mark.parametrize("body", ONE_MEMORY.values(), ids=ONE_MEMORY)
+def test_a_parameter_is_returned_itself_beside_one_of_the_same_memory(body: str) -> None:
+    class Owner:
+        pass
+
+    def given(result: object, x: np.ndarray, y: np.ndarray) -> object:
+        if isinstance(result, tuple | list):
+            return [given(item, x, y) for item in result]
+        return ["x", "y"][[x is result, y is result].index(True)]
+
+    found = []
+    for call in (compiled("x, y, m", body), lambda *args: plain("x, y, m", body, *args)):
+        x, m = np.zeros(3), Owner()
+        y = x[:]
+        found.append(given(call(x, y, m), x, y))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x += 1\nif x[0] > 1: return y\nreturn x",
+        "for k in range(3):\n    x[k] += 1\n    if x[k] > 1: return x\nreturn y",
+    ],
+)
+def test_what_may_be_one_of_two_objects_of_one_memory_is_a_view_of_it(body: str) -> None:
+    for value in (0.0, 1.0):
+        x = np.full(3, value)
+        assert np.shares_memory(compiled("x, y", body)(x, x[:]), x)

@@ -31,7 +31,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import direct_reads, direct_writes, statements
 from ..values.builder import error
 from ..values.memory_order import bases_of
-from ..values.values import Array, Group, Lazy, Masked, Value
+from ..values.values import Array, Group, Lazy, Masked, Path, Value, identities_of
 from .scope import Frame, loads_in
 
 Bindings = Mapping[tuple[Node, Span], frozenset[Node]]
@@ -237,9 +237,18 @@ def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
     return [name for name, value in names.items() if wanted & _storage_nodes(value)]
 
 
-def holding(frame: Frame, identity: object) -> Iterator[tuple[Frame, str]]:
-    """Yield the names bound to a list, or to a group that contains it, in all reachable frames."""
-    return _find_names(frame, lambda part: isinstance(part, Group) and part.identity == identity)
+def holding(frame: Frame, group: Group) -> Iterator[tuple[Frame, str]]:
+    """Yield the names that are, or may be, bound to a list, or to a group that contains it, in all
+    reachable frames."""
+    objects = set(identities_of(group))
+    return _find_names(
+        frame, lambda part: isinstance(part, Group) and not objects.isdisjoint(identities_of(part))
+    )
+
+
+def is_from_outside(group: Group) -> bool:
+    """Whether a tuple or list is, or may be, an input."""
+    return any(isinstance(identity, Path) for identity in identities_of(group))
 
 
 def looking_at(frame: Frame, node: Node) -> Iterator[tuple[Frame, str]]:

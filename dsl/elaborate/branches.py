@@ -21,7 +21,7 @@ from ..values.builder import Context, error
 from ..values.memory_order import alike, binds
 from ..values.range_analysis import Assumptions
 from ..values.types import join, negate
-from ..values.values import Array, Group, Scalar, Static, Unset, Value
+from ..values.values import Array, Group, Scalar, Static, Unset, Value, as_new, joined_identity
 from . import object_attributes
 from .bindings import copy_into, is_number
 from .early_exit import returns_inside
@@ -190,13 +190,21 @@ def _merge_names(frame: Frame, first: _Side, second: _Side, statement: s.If) -> 
         elif left is None or right is None:
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif same_binding(left, right):
-            out[name] = left
+            out[name] = _one_of_two(left, right)
         else:
             ends = (left, first.block), (right, second.block)
             out[name] = _merge_binding(
                 frame, name, *ends, statement.span, _assignment_spans(name, statement)
             )
     return out
+
+
+def _one_of_two(left: Value, right: Value) -> Value:
+    """Return the binding at a join of one location on both sides: a view of it, where these are two
+    objects of the caller's that share their memory."""
+    if isinstance(left, Array) and isinstance(right, Array) and left.given != right.given:
+        return as_new(left)
+    return left
 
 
 def _binding(frame: Frame, names: Mapping[str, Value], name: str) -> Value | None:
@@ -275,7 +283,7 @@ def _merge_binding(
             _merge_binding(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
-        return a.of(parts)
+        return replace(a.of(parts), identity=joined_identity(a, b))
     if name == RESULT or name.startswith(f"{RESULT}_"):
         raise _different_results(a, b, span)
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)

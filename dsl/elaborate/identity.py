@@ -7,12 +7,13 @@ and `in` of flags.
 from __future__ import annotations
 
 import enum
+import itertools
 from types import FunctionType
 
 from ...base.diagnostic import CdError, CdTypeError, Span
 from ..values.builder import error
 from ..values.types import BOOL, WEAK_BOOL, Kind, kind_of_number
-from ..values.values import Array, Group, Opaque, Scalar, Static, Value
+from ..values.values import Array, Group, Opaque, Scalar, Static, Value, identities_of
 from .scope import Frame, sources
 
 _OF_FLAGS = {
@@ -41,7 +42,7 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
             same = left_value == right_value
             frame.inputs.compare_paths(path, right_path)
     elif isinstance(left, Group) and isinstance(right, Group):
-        same = frame.inputs.compare_groups(left.identity, right.identity)
+        same = _are_one_group(frame, left, right, span)
     else:
         if _are_like_numbers(left, right):
             raise _equal_numbers_error(span)
@@ -49,6 +50,19 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     if not same and isinstance(left, Array) and isinstance(right, Array):
         _refuse_possible_copies(frame, left, right, span)
     return Static(same if op == "is" else not same)
+
+
+def _are_one_group(frame: Frame, left: Group, right: Group, span: Span) -> bool:
+    """Whether two tuples or lists are one object. CdTypeError CD0208 where the run decides it."""
+    pairs = itertools.product(identities_of(left), identities_of(right))
+    answers = {frame.inputs.compare_groups(one, other) for one, other in pairs}
+    if len(answers) > 1:
+        raise error(
+            "CD0208", CdTypeError,
+            "these are one tuple or list on some paths through the function, two on others", span,
+            helps=("test what decides it, or compare what they hold: `a == b`",),
+        )  # fmt: skip
+    return answers.pop()
 
 
 def are_dynamic_bools(left: Value, right: Value) -> bool:

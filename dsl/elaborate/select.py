@@ -12,7 +12,16 @@ from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
 from ..values.memory_order import bases_of, held
 from ..values.types import cast, join, kind_of_number
-from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value
+from ..values.values import (
+    Array,
+    Group,
+    Handle,
+    Masked,
+    Scalar,
+    Static,
+    Value,
+    joined_identity,
+)
 from .bindings import is_number
 from .truth import select
 
@@ -29,9 +38,7 @@ def select_value(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) ->
         if len(yes.items) == len(no.items) and alike:
             pairs = zip(yes.items, no.items, strict=True)
             items = tuple(select_value(ctx, test, a, b, span) for a, b in pairs)
-            return replace(
-                yes.of(items), identity=(yes.identity if yes.identity == no.identity else object())
-            )
+            return replace(yes.of(items), identity=joined_identity(yes, no))
         raise _mismatch_error(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:

@@ -33,14 +33,13 @@ from ..values.values import (
     Lazy,
     Masked,
     Opaque,
-    Path,
     Scalar,
     Static,
     Unset,
     Value,
 )
 from . import object_attributes
-from .aliasing import holding
+from .aliasing import holding, is_from_outside
 from .captures.instances import has_plain
 from .debug_names import naming
 from .expressions import attribute, default_values, elements, evaluate, subscript_value
@@ -485,8 +484,8 @@ def _update(
 
 def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:
     """Refuse (CD0438) `items += more` where the list has another name, which would see it."""
-    others = [at for at in holding(frame, group.identity) if at != (frame, name)]
-    if others or isinstance(group.identity, Path):
+    others = [at for at in holding(frame, group) if at != (frame, name)]
+    if others or is_from_outside(group):
         raise error(
             "CD0438", CdTypeError, f"`{name} {statement.op}= ...` changes the list itself, which "
             "others see as well", statement.span,

@@ -308,6 +308,25 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """The identity of a tuple or list that is one of several objects, which the run decides."""
+
+    identities: tuple[object, ...]
+
+
+def identities_of(group: Group) -> tuple[object, ...]:
+    """Return the identities of the objects of which a tuple or list is one."""
+    identity = group.identity
+    return identity.identities if isinstance(identity, OneOf) else (identity,)
+
+
+def joined_identity(first: Group, second: Group) -> object:
+    """Return the identity of a tuple or list that is the first or the second on different paths."""
+    objects = tuple(dict.fromkeys((*identities_of(first), *identities_of(second))))
+    return first.identity if len(objects) == 1 else OneOf(objects)
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A bound method `value.method`, not called yet."""
 

@@ -27,6 +27,23 @@ OPEN = {
     "later in a loop": "w = y\nfor k in range(3):\n    if w is x: t += 1\n    w = x\nreturn t",
 }
 
+GROUPS = {
+    "a branch": "s = (1.0, t)\nif t > 0:\n    w = s\nelse:\n    w = (3.0, t)\nreturn w is s",
+    "a choice": "s = (1.0, t)\nw = s if t > 0 else (3.0, t)\nreturn s is not w",
+    "nested": "s = (1.0, t)\nw = s if t > 0 else (3.0, t)\nv = w if t > 1 else s\nreturn v is s",
+}
+
+
+@pytest.mark.parametrize("body", GROUPS.values(), ids=GROUPS)
+def test_a_tuple_of_one_path_only_is_refused(body: str) -> None:
+    found = refused("t", body, 1.0, says=("one tuple or list on some paths",), offers=("a == b",))
+    assert found.code == "CD0208"
+
+
+def test_one_tuple_on_all_paths_is_that_tuple(backend: str) -> None:
+    body = "s = (1.0, t)\nif t > 0:\n    w = s\nelse:\n    w = s\nreturn w is s, w is (1.0, t)"
+    assert run(backend, "t", body, 1.0) == (True, False)
+
 
 @pytest.mark.parametrize("test", KNOWN)
 def test_what_is_known_is_pythons(test: str, backend: str) -> None:

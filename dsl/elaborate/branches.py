@@ -85,7 +85,7 @@ def branch_with_rest(
         run(frame, side)
     frame.names, frame.variables = entry, {**frame.variables, **variables}
     ctx.emit(Branch(holds, tuple(out), (), statement.span))
-    with _maybe(ctx), ctx.knowing(assumptions.assuming(negate(holds))), problems.collecting():
+    with not_always(ctx, assumptions.assuming(negate(holds))), problems.collecting():
         run(frame, (*other, *rest))
     problems.tell()
 
@@ -147,16 +147,17 @@ def _branch_on(frame: Frame, test: Static | Scalar, statement: s.If, run: Run) -
 @contextmanager
 def _collect_side(ctx: Context, assumptions: Assumptions) -> Iterator[list[Statement]]:
     """Collect the statements of one side of a branch, which may not execute."""
-    with _maybe(ctx), ctx.block() as out, ctx.knowing(assumptions):
+    with not_always(ctx, assumptions), ctx.block() as out:
         yield out
 
 
 @contextmanager
-def _maybe(ctx: Context) -> Iterator[None]:
-    """Elaborate statements that may not execute."""
+def not_always(ctx: Context, assumptions: Assumptions) -> Iterator[None]:
+    """Elaborate statements that execute on some paths, on which these assumptions hold."""
     ctx.control, ctx.unsure = ctx.control + 1, ctx.unsure + 1
     try:
-        yield
+        with ctx.knowing(assumptions):
+            yield
     finally:
         ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
 

@@ -7,19 +7,20 @@ from functools import partial
 
 from ...base import diagnostic
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span, class_of
-from ...lowering.ir.assignments import Check, Fault, Print
+from ...lowering.ir.assignments import Branch, Check, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
 from ...lowering.ir.faults import fault_kind
 from ..source import surface as s
-from ..values.arrays import as_scalar, describe
+from ..values.arrays import describe
 from ..values.builder import Context, error
 from ..values.call_site import LIBRARY
 from ..values.evaluation_order import after
 from ..values.fix_hints import WAYS_OUT, before_the_points
-from ..values.types import FALSE, cast
+from ..values.types import FALSE, TRUE, cast, negate
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .bindings import frozen
+from .branches import not_always
 from .expressions import evaluate
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -101,18 +102,43 @@ def _format_value(value: object, part: tuple[s.Expr, str]) -> str:
 
 
 def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
-    """Emit an `assert`: a run-time check, nothing where its test is statically true."""
-    condition = evaluate_any(frame, test)
-    decided = settle_test(frame, test_of(frame, condition, test.span))
-    text, values = _message_template(frame, () if message is None else (message,))
-    text = text or _escape_braces(f"`{test.span.text}` does not hold")
-    if isinstance(decided, Static):
-        if decided.value:
-            return
-        decided = Scalar(FALSE, as_scalar(Static(True), span).kind)
+    """Emit an `assert`: a run-time check, nothing where its test is statically true.
+
+    The message is evaluated where the test does not hold: what that needs is emitted into a branch,
+    with the check.
+    """
+    ctx = frame.ctx
+    decided = settle_test(frame, test_of(frame, evaluate_any(frame, test), test.span))
+    if isinstance(decided, Static) and decided.value:
+        return
+    holds = FALSE if isinstance(decided, Static) else decided.expr
+    fails = negate(holds)
+    if fails == TRUE:
+        text, values = _assertion_text(frame, test, message)
+        ctx.emit(Check(FALSE, Fault("CD0761", "CdAssertionError", text), values, Domain(), span))
+        _flag_end(ctx, FALSE)
+        return
+    scope = ctx.under(fails) if ctx.pointwise else not_always(ctx, ctx.assumptions.assuming(fails))
+    names, variables = dict(frame.names), dict(frame.variables)
+    with ctx.block() as out, scope:
+        text, values = _assertion_text(frame, test, message)
+    frame.names, frame.variables = names, {**frame.variables, **variables}
     fault = Fault("CD0761", "CdAssertionError", text)
-    frame.ctx.emit(Check(decided.expr, fault, values, Domain(), span))
-    _flag_end(frame.ctx, decided.expr)
+    if not out or ctx.pointwise:
+        ctx.out += out
+        holds = ctx.under_conditions(holds) if ctx.pointwise else holds
+        ctx.emit(Check(holds, fault, values, Domain(), span))
+    else:
+        failure = Check(FALSE, fault, values, Domain(), span)
+        ctx.emit(Branch(fails, (*out, failure), (), span))
+
+
+def _assertion_text(
+    frame: Frame, test: s.Expr, message: s.Expr | None
+) -> tuple[str, tuple[Expr, ...]]:
+    """Return the message of a failing assertion as a template, and the numbers that fill it."""
+    text, values = _message_template(frame, () if message is None else (message,))
+    return text or _escape_braces(f"`{test.span.text}` does not hold"), values
 
 
 def _flag_end(ctx: Context, test: Expr) -> None:

@@ -238,3 +238,45 @@ def test_the_text_of_what_is_known_is_pythons(backend: str) -> None:
         pe.cd_from_source(text, backend=backend)(X, "a", 3)
     with pytest.raises(pe.CdError, match="CD0126"):
         pe.cd_from_source("def f(x):\n    print(f'{x[0]!r}')")(X)
+
+
+MESSAGES = {
+    "writes": "def g(x):\n    x[:] = x + 10\n    return x[1]\nassert x[0] > 0, f'{g(x)} {x[0]}'",
+    "reads out of range": "assert n >= 2, f'{x[n]} {n}'",
+    "in a loop": "for k in range(2):\n    assert x[k] > -3 or k > 9, f'{x[k + 1]}'",
+    "what it needs": "assert x[0] > 0, f'{np.sum(x * 2)} {x.mean()}'",
+    "of a function": "def g(x):\n    assert x[0] > 0, f'{x[n]}'\n    return 1\nn = n - g(x)",
+    "chosen": "assert x[0] > 0, x[n - 2]",
+    "an array of a comprehension": "assert x[0] > 0, f'{sum(v + x[n - 2] for v in x)}'",
+}
+
+
+@pytest.mark.parametrize("body", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize("first", [1.5, -4.5])
+def test_a_message_is_evaluated_where_its_assertion_fails(
+    body: str, first: float, backend: str
+) -> None:
+    """What is written, and what is raised, by the message is that of plain Python."""
+    outcomes = []
+    for call in (plain, lambda *args: run(backend, *args)):
+        x = np.array([first, 2.0])
+        try:
+            outcome: object = call("x, n", f"{body}\nreturn x[0] + n", x, 2)
+        except (AssertionError, IndexError) as problem:
+            kind = AssertionError if isinstance(problem, AssertionError) else IndexError
+            message = problem.diagnostics[0].message if isinstance(problem, CdError) else problem
+            outcome = kind, str(message) if kind is AssertionError else ""
+        outcomes.append((outcome, x.tolist()))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_message_without_statements_leaves_one_check() -> None:
+    procedure = typed("x", "assert x[0] > 0, f'{x[1]} {x[0] + 1}'", X).procedure
+    assert len(procedure.body) == 1 and isinstance(procedure.body[0], Check)
+
+
+def test_an_assert_at_points_that_a_choice_leaves_out_is_refused() -> None:
+    """It would have to run at every point; it is not run where no point takes that side."""
+    body = "def g(v):\n    assert v > 0\n    return v\ny[i] = g(n) if y[i] > 0 else 0.0\nreturn y"
+    with pytest.raises(CdError, match="CD0522"):
+        run("numpy", "y, n", body, X, -1.5)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ...base.lazy_import import lazy_modules
-from ...lowering.ir.assignments import Block, Let, Print, Statement
-from ...lowering.ir.node import Node
-from ...lowering.ir.walk import direct_writes, statements
+from ...lowering.ir.assignments import Block, Let
 from ..numpy import table
 from ..numpy.primitives.python_reductions import extreme_of_lists
 from ..source import surface as s
@@ -56,6 +54,7 @@ if TYPE_CHECKING:
         constant_calls,
         control_flow,
         declarations,
+        early_decision,
         effects,
         iteration_space,
     )
@@ -65,8 +64,8 @@ else:  # few programs need these modules
     bindings, control_flow, declarations = lazy_modules(
         __package__, ".bindings", ".control_flow", ".declarations"
     )
-    effects, reductions, iteration_space = lazy_modules(
-        __package__, ".effects", ".index.reductions", ".iteration_space"
+    effects, reductions, iteration_space, early_decision = lazy_modules(
+        __package__, ".effects", ".index.reductions", ".iteration_space", ".early_decision"
     )
     constant_calls, named_tuples = lazy_modules(
         __package__, ".constant_calls", ".captures.named_tuples"
@@ -103,11 +102,15 @@ def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
-    emitted, local = len(frame.ctx.out), len(frame.ctx.locals)
+    if function in (Static(any), Static(all)) and early_decision.is_lazy(e.args):
+        items = early_decision.items_or_decision(
+            frame, e, function == Static(any), functools.partial(_called_here, frame, e)
+        )
+        if not isinstance(items, list):
+            return items
+        return _call_value(frame, function, tuple(items), {}, e)
     operands = [function]
     add_evaluated(frame, operands, e.args)
-    if function in (Static(any), Static(all)) and _is_lazy(e.args):
-        _refuse_effects(frame, frame.ctx.out[emitted:], set(frame.ctx.locals[local:]), e)
     count = len(operands)
     for keyword in e.keywords:
         operands.append(
@@ -118,21 +121,9 @@ def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
     return _call_value(frame, operands[0], tuple(operands[1:count]), keywords, e)
 
 
-def _is_lazy(args: tuple[s.Expr, ...]) -> bool:
-    return any(isinstance(arg, s.Comprehension) and arg.is_lazy for arg in args)
-
-
-def _refuse_effects(frame: Frame, out: list[Statement], new: set[Node], e: s.Call) -> None:
-    """Refuse (CD0437) `any` and `all` of a generator whose items write or print: Python stops at
-    the first item that decides, and here all are computed."""
-    for statement in statements(out):
-        if isinstance(statement, Print) or not new.issuperset(direct_writes(statement)):
-            name = e.function.span.text
-            raise error(
-                "CD0437", CdTypeError,
-                f"`{name}` stops at the first item that decides, and these write or print", e.span,
-                helps=(f"take all of them: `{name}([...])`", "or write a loop with `break`"),
-            )  # fmt: skip
+def _called_here(frame: Frame, e: s.Call, function: s.Function, args: tuple[Value, ...]) -> Value:
+    """Return the result of a function that is defined where a call stands, in place of the call."""
+    return _call_value(frame, Lazy(function, frame.closure or frame, ()), args, {}, e)
 
 
 def _bound_reduction(frame: Frame, name: str, binders: tuple[s.Expr, ...], e: s.Call) -> Value:

@@ -218,8 +218,6 @@ REFUSED = (
     "w = x * 2\nfor t in range(2):\n    w = [u + 1 for u in w]\nreturn len(w * 2)",
     "w = [v for v in x]\nfor t in range(2):\n    w = np.array(w) * 2\nreturn w",
     "w = [v for v in x]\nif x[0] > 4:\n    w = x\nreturn w",
-    "def g(k):\n    x[k] = 1\n    return True\nreturn any(g(k) for k in range(5))",
-    "def g(k):\n    print(k)\n    return k < 2\nreturn all(g(k) for k in range(5))",
 )
 
 

@@ -271,6 +271,7 @@ def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
         wide = scalar.kind if kind is None else join(scalar.kind, kind)
         node = frame.ctx.variable(name, Scalar(scalar.expr, wide), span)
         frame.ctx.derived[node] = None  # iterations set it
+        frame.ctx.stored[node].append(None)
         frame.variables[name] = node
         slot = Scalar(Read(node, ()), wide)
     frame.slots[name] = slot

@@ -321,7 +321,10 @@ def bind_target(frame: Frame, target: s.Expr, value: Value, stored: Stored, span
     """
     match target:
         case s.Name(name):
-            frame.names[name] = stored.item(frame.ctx, value, name, span)
+            bound = stored.item(frame.ctx, value, name, span)
+            frame.names[name] = bound
+            if isinstance(bound, Scalar) and bound is value:
+                frame.ctx.unstored.add(bound.expr)
         case s.Sequence(items, _):
             parts = elements(frame, value, span)
             if len(parts) != len(items):

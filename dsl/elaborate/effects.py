@@ -21,7 +21,7 @@ from ..values.types import FALSE, TRUE, cast, negate
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
 from .bindings import frozen
 from .branches import not_always
-from .expressions import evaluate
+from .expressions import evaluate, tested
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
 from .memory_requests import is_request, request
@@ -108,7 +108,9 @@ def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) ->
     with the check.
     """
     ctx = frame.ctx
-    decided = settle_test(frame, test_of(frame, evaluate_any(frame, test), test.span))
+    letters = uses_letters(frame, test)
+    condition = evaluate_any(frame, test) if letters else tested(frame, test)
+    decided = settle_test(frame, test_of(frame, condition, test.span))
     if isinstance(decided, Static) and decided.value:
         return
     holds = FALSE if isinstance(decided, Static) else decided.expr

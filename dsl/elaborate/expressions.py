@@ -53,6 +53,7 @@ from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
 from .captures.instances import is_function, is_instance, may_be_replaced
+from .comparisons import compare_values
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
@@ -60,7 +61,6 @@ from .operators import (
     as_affine,
     as_python,
     binary,
-    compare_values,
     inverted,
     now,
     positive,
@@ -196,15 +196,16 @@ def _evaluate_unary(frame: Frame, e: s.Unary) -> Value:
     return operate(frame.ctx, "neg", [operand], e.span)
 
 
-def _evaluate_compare(frame: Frame, e: s.Compare) -> Value:
-    return _compare_chain(frame, e, evaluate(frame, e.operands[0]), 0)
+def _evaluate_compare(frame: Frame, e: s.Compare, as_test: bool = False) -> Value:
+    """Return a comparison chain; `as_test`: only its truth is used."""
+    return _compare_chain(frame, e, evaluate(frame, e.operands[0]), 0, as_test)
 
 
-def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int) -> Value:
+def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int, as_test: bool) -> Value:
     """Return the conjunction of a comparison chain from one operand on (short circuit)."""
     next_at, earlier = at + 1, [left]
     right = after(frame.ctx, earlier, partial(evaluate, frame, e.operands[next_at]), e.span)
-    comparison = compare_values(frame, e.ops[at], earlier[0], right, e.span)
+    comparison = compare_values(frame, e.ops[at], earlier[0], right, e.span, as_test)
     if len(e.ops) > 1 and isinstance(comparison, Array) and comparison.rank:
         raise error(
             "CD0409", CdTypeError, "a chained comparison of whole arrays has no one truth", e.span,
@@ -214,9 +215,9 @@ def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int) -> Value:
         return comparison
     first = truth.test_of(frame, comparison, e.span)
     if isinstance(first, Static):
-        return _compare_chain(frame, e, right, next_at) if first.value else first
+        return _compare_chain(frame, e, right, next_at, as_test) if first.value else first
     test, rest = under(
-        frame.ctx, first.expr, lambda: _compare_chain(frame, e, right, next_at), e.span
+        frame.ctx, first.expr, lambda: _compare_chain(frame, e, right, next_at, as_test), e.span
     )
     kind = truth.kind_of_bools(comparison, rest)
     return truth.both(Scalar(test, kind), truth.test_of(frame, rest, e.span), False, kind)
@@ -224,7 +225,13 @@ def _compare_chain(frame: Frame, e: s.Compare, left: Value, at: int) -> Value:
 
 def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
     """Return an expression as a test, static or a bool; `and` and `or` give only their truth."""
-    value = _evaluate_logical(frame, e, tested) if isinstance(e, s.Logical) else evaluate(frame, e)
+    match e:
+        case s.Logical():
+            value = _evaluate_logical(frame, e, tested)
+        case s.Compare():
+            value = _evaluate_compare(frame, e, as_test=True)
+        case _:
+            value = evaluate(frame, e)
     return truth.test_of(frame, value, e.span)
 
 

@@ -13,23 +13,21 @@ from ...base.diagnostic import CdError, CdOverflowError, CdTypeError, Span, clas
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
+from ...lowering.ir.expressions import Apply, Const, Expr, Position
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.ops import OPS
 from ..numpy import table
-from ..values.arrays import as_scalar, describe, elementwise
+from ..values.arrays import describe, elementwise
 from ..values.builder import Context, error
 from ..values.call_site import Site, is_list, items_of
 from ..values.folding import PYTHON, PYTHON_UNARY, fold
 from ..values.types import (
     BOOL,
-    TRUE,
     WEAK_BOOL,
     WEAK_INT,
     Kind,
     apply,
     cast,
-    fits,
     hold,
     join,
     kind_of_number,
@@ -52,9 +50,6 @@ BINARY = {
 }  # fmt: skip
 
 
-COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-
-
 _REAL = dtypes.float64
 _LARGE = 2.0**62
 """Products of two integers below it fit in 64 bits."""
@@ -70,7 +65,7 @@ def value_of(value: Value) -> Value:
 def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return `left op right`: folded where both are static, affine where both are indices."""
     ctx = frame.ctx
-    _refuse_overridden(op, left, right, span)
+    refuse_overridden(op, left, right, span)
     if op == "@":
         return _apply_ufunc(np.matmul, Site(ctx, span), left, right)
     _refuse_none(frame, op, left, right, span)
@@ -87,7 +82,7 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         if (flag_members := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], flag_members, span)
     _refuse_lists(op, left, right, span)
-    if any(isinstance(side, Group) or _is_range(side) for side in (left, right)):
+    if any(isinstance(side, Group) or is_range(side) for side in (left, right)):
         grouped = _combine_sequences(frame, op, left, right, span)
         if grouped is not None:
             return grouped
@@ -295,14 +290,14 @@ def _combine_sequences(
 ) -> Value | None:
     """Return `+` and `*` of sequences with Python's meaning; None where NumPy's applies."""
     a, b = items_of(left), items_of(right)
-    if (_is_range(left) or _is_range(right)) and _is_sequence(left) and _is_sequence(right):
+    if (is_range(left) or is_range(right)) and is_sequence(left) and is_sequence(right):
         raise error(
             "CD0404", CdTypeError,
             f"`{op}` is not defined for {describe(left)} and {describe(right)}", span,
             helps=("make a list or an array of the range: `list(range(n))`, `np.arange(n)`",),
         )  # fmt: skip
     if op == "+" and a is not None and b is not None:
-        if (kind := _sequence_kind(left)) == _sequence_kind(right):
+        if (kind := sequence_kind(left)) == sequence_kind(right):
             return Group((*a, *b), kind)
         raise error(
             "CD0404", CdTypeError,
@@ -350,7 +345,7 @@ def _repeated(frame: Frame, sequence: Group, times: Value, span: Span) -> Value 
             return None
 
 
-def _sequence_kind(value: Value) -> str:
+def sequence_kind(value: Value) -> str:
     """Return `tuple` or `list`: the type of a display or a static sequence."""
     static = value.value if isinstance(value, Static) else None
     return value.kind if isinstance(value, Group) else "list" if type(static) is list else "tuple"
@@ -369,12 +364,13 @@ def is_numpy(value: Value) -> bool:
             return isinstance(value, Handle)
 
 
-def _is_sequence(value: Value) -> bool:
+def is_sequence(value: Value) -> bool:
     """Whether a value is a list, tuple or range of Python's."""
-    return _is_range(value) or is_list(value)
+    return is_range(value) or is_list(value)
 
 
-def _is_range(value: Value) -> bool:
+def is_range(value: Value) -> bool:
+    """Whether a value is a range that is known when compiling."""
     return isinstance(value, Static) and isinstance(value.value, range)
 
 
@@ -403,141 +399,11 @@ def positive(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
     return (cast(pair[0], WEAK_INT.dtype), WEAK_INT) if pair[1] == WEAK_BOOL else pair
 
 
-def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return one comparison."""
-    if op in ("is", "is not"):
-        if not identity.are_dynamic_bools(left, right):
-            return identity.identity(frame, op, left, right, span)
-        op = "==" if op == "is" else "!="
-    _refuse_overridden(op, left, right, span)
-    first, second = as_python(left), as_python(right)
-    if first is not None and second is not None:
-        folded = now(PYTHON[op], (first.value, second.value), span)
-        if not isinstance(folded.value, np.ndarray):  # a sequence and a number of NumPy's
-            return folded
-    if op in ("==", "!=") and (member_pair := identity.members(left, right)) is not None:
-        return now(PYTHON[op], member_pair, span)
-    if op in ("in", "not in"):
-        if isinstance(right, Group):
-            return _test_membership(frame, op, left, right, span)
-        if (marks := identity.flags(op, left, right)) is not None:
-            return now(PYTHON[op], marks, span)
-        raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
-    if is_list(left) and is_list(right):
-        return _compare_sequences(frame, op, left, right, span)
-    unlike = _is_sequence(left) != _is_sequence(right) or _is_range(left) or _is_range(right)
-    if unlike and not any(is_numpy(side) or isinstance(side, Opaque) for side in (left, right)):
-        return _compare_unlike(op, left, right, span)
-    is_converted = unlike and (is_numpy(left) or is_numpy(right))  # a range becomes an array
-    if isinstance(left, Opaque) and isinstance(right, Opaque) and op in ("==", "!="):
-        if _is_no_number(left) and _is_no_number(right):
-            return identity.identity(frame, "is" if op == "==" else "is not", left, right, span)
-    elif not is_converted and (_is_no_number(left) or _is_no_number(right)):
-        arrays = (isinstance(v, Array) and v.rank and not v.listed for v in (left, right))
-        if op in ("==", "!=") and not any(arrays):
-            return Static(op == "!=")
-        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
-        raise error("CD0404", CdTypeError, text, span, helps=("compare with a number: `x == 0`",))
-    a, b = as_affine(left), as_affine(right)
-    result = elementwise(
-        frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span
-    )  # fmt: skip
-    if a is not None and b is not None and isinstance(result, Scalar):
-        outcome = truth.folded_test(frame, result.expr)
-        if outcome is not None and not frame.letters:
-            return Static(outcome)
-    return result
-
-
-def _refuse_overridden(op: str, left: Value, right: Value, span: Span) -> None:
+def refuse_overridden(op: str, left: Value, right: Value, span: Span) -> None:
     """Refuse (CD0402) an operator that the class of a named tuple overrides."""
     if isinstance(left, Group) or isinstance(right, Group):
         items = right.items if op in ("in", "not in") and isinstance(right, Group) else ()
         named_tuples.require_plain_operator(op, left, (right, *items), span)
-
-
-def _compare_unlike(op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return the comparison of a list, tuple or range with what is none: by `==` they differ."""
-    if op in ("==", "!="):
-        return Static(op == "!=")
-    text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
-    helps = ("to compare each item, make an array: `np.array([1, 2]) < x`",)
-    raise error("CD0404", CdTypeError, text, span, helps=helps)
-
-
-def _is_no_number(value: Value) -> bool:
-    """Whether a value equals no number, by Python's rules: a text, None, an object whose class does
-    not say what it equals."""
-    match value:
-        case Static(inner):
-            return kind_of_number(inner) is None
-        case Opaque(inner, _):
-            return type(inner).__eq__ is object.__eq__
-        case _:
-            return False
-
-
-def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
-    """Return a lexicographic comparison of tuples or lists, as in Python."""
-    left_items, right_items = items_of(left), items_of(right)
-    if left_items is None or right_items is None:
-        raise error(
-            "CD0404", CdTypeError, f"`{op}` compares lists as a whole in Python, and a list is "
-            "given here", span,
-            helps=("ask whether all items are equal: `np.array_equal(x, y)`",
-                   "or pass arrays: `np.array([1.0, 2.0])`"),
-        )  # fmt: skip
-    alike = _sequence_kind(left) == _sequence_kind(right)
-    if op in ("==", "!="):
-        equal_so_far: Value = Static(alike and len(left_items) == len(right_items))
-        for pair in zip(left_items, right_items, strict=False):
-            if equal_so_far != Static(False):
-                equal = compare_values(frame, "==", *pair, span)
-                equal_so_far = truth.both_hold(frame, equal_so_far, equal, span)
-        return equal_so_far if op == "==" else truth.negation(frame, equal_so_far, span)
-    if not alike:
-        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
-        raise error("CD0404", CdTypeError, text, span)
-    result: Value = now(PYTHON[op], (len(left_items), len(right_items)), span)
-    for pair in reversed(list(zip(left_items, right_items, strict=False))):
-        equal = truth.test_of(frame, compare_values(frame, "==", *pair, span), span)
-        if isinstance(equal, Static) and equal.value:
-            continue
-        differs = truth.test_of(frame, compare_values(frame, op, *pair, span), span)
-        rest = truth.test_of(frame, result, span)
-        if isinstance(equal, Static) or differs == rest:
-            result = differs
-        else:
-            sides = (as_scalar(side, span).expr for side in (rest, differs))
-            result = Scalar(Select(equal.expr, *sides), WEAK_BOOL)
-    return result
-
-
-def _compare_typed(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    """Return one comparison; a Python int out of the other type's range decides it statically."""
-    sides = (left, right), (right, left)
-    for at, ((expr, kind), (_, other_kind)) in enumerate(sides):
-        value = expr.index.constant if isinstance(expr, Position) else None
-        value = expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else value
-        if kind == WEAK_INT and not other_kind.weak and value is not None:
-            if not fits(value, other_kind.dtype):
-                outcome = PYTHON[op](*((value, 0) if at == 0 else (0, value)))
-                return Const(bool(outcome), dtypes.bool_), BOOL
-    return apply(COMPARE[op], left, right)
-
-
-def _test_membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:
-    result: Value = Static(False)
-    for item in right.items:
-        test = truth.test_of(frame, compare_values(frame, "==", left, item, span), span)
-        item_test, so_far = test, truth.test_of(frame, result, span)
-        if isinstance(so_far, Static):
-            result = Static(True) if so_far.value else item_test
-        elif isinstance(item_test, Static):
-            result = Static(True) if item_test.value else so_far
-        else:
-            result = Scalar(Select(so_far.expr, TRUE, item_test.expr), WEAK_BOOL)
-    return result if op == "in" else truth.negation(frame, result, span)
 
 
 def as_python(value: Value) -> Static | None:

@@ -177,6 +177,11 @@ def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
     return Scalar(Select(first.expr, second.expr, FALSE), WEAK_BOOL)
 
 
+def of_python(value: Value) -> Value:
+    """Return a test as a bool of Python's."""
+    return Scalar(value.expr, WEAK_BOOL) if isinstance(value, Scalar) else value
+
+
 def is_bool(value: Value) -> bool:
     """Whether a value is one bool, static or not."""
     kind = kind_of_number(value.value) if isinstance(value, Static) else None

@@ -166,6 +166,10 @@ class Context:
     guarded: set[Expr] = field(default_factory=set)
     """Divisors and products of `given` names and sizes that are proven, or checked by an emitted
     check, to give what Python computes."""
+    stored: dict[Node, list[Expr | None]] = field(default_factory=dict)
+    """What was stored in each variable so far; None stands for what a loop stores later."""
+    unstored: set[Expr] = field(default_factory=set)
+    """The numbers that targets of loops were bound to, which no variable stores."""
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where the variable must be static."""
@@ -351,6 +355,7 @@ class Context:
         """Emit `node = expr` for a rank-0 node."""
         value = cast(expr, node.dtype)
         self._derive(node, expr)
+        self.stored.setdefault(node, []).append(value)
         if value != Read(node, ()):
             self.emit(Assign(Access(node, ()), None, False, value, Domain(), span=span))
 

@@ -342,6 +342,8 @@ class Inputs:
     """The attributes that were read as constants: their owners and values."""
     compared: dict[Path, None] = field(default_factory=dict)
     """The paths of objects that are specified by type, but whose identity relations are guarded."""
+    number_ids: dict[Path, int] = field(default_factory=dict)
+    """The identity, in this call, of each number that it passes."""
     group_ids: dict[Path, int] = field(default_factory=dict)
     """The identity, in this call, of each tuple or list that was unpacked."""
     alone: set[str] = field(default_factory=set)
@@ -436,6 +438,7 @@ class Inputs:
                 node = self.node(ctx, path, path.label, *layout)
                 return replace(ctx.whole(node, span), listed=listed, given=(id(given), path))
             case NumberSpec(kind):
+                self.number_ids[path] = id(given)
                 return self._number(ctx, path, kind, span)
             case ConstantSpec(_, _, value):
                 return Static(value)

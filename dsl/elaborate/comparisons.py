@@ -1,0 +1,196 @@
+"""Comparisons of values: of numbers, elementwise of arrays, of tuples and lists item by item."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...base.diagnostic import CdTypeError, Span
+from ...base.lazy_import import lazy_modules
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Const, Expr, Position, Select
+from ..values.arrays import as_scalar, describe, elementwise
+from ..values.builder import error
+from ..values.call_site import is_list, items_of
+from ..values.folding import PYTHON
+from ..values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
+from ..values.values import Array, Group, Opaque, Scalar, Static, Value
+from .operators import (
+    as_affine,
+    as_python,
+    is_numpy,
+    is_range,
+    is_sequence,
+    now,
+    refuse_overridden,
+    sequence_kind,
+)
+from .scope import Frame
+
+if TYPE_CHECKING:
+    from . import identity, truth
+else:  # imported lazily: few programs need them
+    identity, truth = lazy_modules(__package__, ".identity", ".truth")
+
+_COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+def compare_values(
+    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool = False
+) -> Value:
+    """Return one comparison; `as_test`: only its truth is used, not whose bool it is."""
+    if op in ("is", "is not"):
+        if not identity.are_dynamic_bools(left, right):
+            return identity.identity(frame, op, left, right, span)
+        op = "==" if op == "is" else "!="
+    refuse_overridden(op, left, right, span)
+    first, second = as_python(left), as_python(right)
+    if first is not None and second is not None:
+        folded = now(PYTHON[op], (first.value, second.value), span)
+        if not isinstance(folded.value, np.ndarray):  # a sequence and a number of NumPy's
+            return folded
+    if op in ("==", "!=") and (member_pair := identity.members(left, right)) is not None:
+        return now(PYTHON[op], member_pair, span)
+    if op in ("in", "not in"):
+        if isinstance(right, Group):
+            return _test_membership(frame, op, left, right, span)
+        if (marks := identity.flags(op, left, right)) is not None:
+            return now(PYTHON[op], marks, span)
+        raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
+    if is_list(left) and is_list(right):
+        return _compare_sequences(frame, op, left, right, span, as_test)
+    unlike = is_sequence(left) != is_sequence(right) or is_range(left) or is_range(right)
+    if unlike and not any(is_numpy(side) or isinstance(side, Opaque) for side in (left, right)):
+        return _compare_unlike(op, left, right, span)
+    is_converted = unlike and (is_numpy(left) or is_numpy(right))  # a range becomes an array
+    if isinstance(left, Opaque) and isinstance(right, Opaque) and op in ("==", "!="):
+        if _is_no_number(left) and _is_no_number(right):
+            return identity.identity(frame, "is" if op == "==" else "is not", left, right, span)
+    elif not is_converted and (_is_no_number(left) or _is_no_number(right)):
+        arrays = (isinstance(v, Array) and v.rank and not v.listed for v in (left, right))
+        if op in ("==", "!=") and not any(arrays):
+            return Static(op == "!=")
+        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+        raise error("CD0404", CdTypeError, text, span, helps=("compare with a number: `x == 0`",))
+    a, b = as_affine(left), as_affine(right)
+    result = elementwise(frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span)
+    if a is not None and b is not None and isinstance(result, Scalar):
+        outcome = truth.folded_test(frame, result.expr)
+        if outcome is not None and not frame.letters:
+            return Static(outcome)
+    return result
+
+
+def _compare_unlike(op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return the comparison of a list, tuple or range with what is none: by `==` they differ."""
+    if op in ("==", "!="):
+        return Static(op == "!=")
+    text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+    helps = ("to compare each item, make an array: `np.array([1, 2]) < x`",)
+    raise error("CD0404", CdTypeError, text, span, helps=helps)
+
+
+def _is_no_number(value: Value) -> bool:
+    """Whether a value equals no number, by Python's rules: a text, None, an object whose class does
+    not say what it equals."""
+    match value:
+        case Static(inner):
+            return kind_of_number(inner) is None
+        case Opaque(inner, _):
+            return type(inner).__eq__ is object.__eq__
+        case _:
+            return False
+
+
+def _compare_sequences(
+    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool
+) -> Value:
+    """Return a lexicographic comparison of tuples or lists, as in Python."""
+    left_items, right_items = items_of(left), items_of(right)
+    if left_items is None or right_items is None:
+        raise error(
+            "CD0404", CdTypeError, f"`{op}` compares lists as a whole in Python, and a list is "
+            "given here", span,
+            helps=("ask whether all items are equal: `np.array_equal(x, y)`",
+                   "or pass arrays: `np.array([1.0, 2.0])`"),
+        )  # fmt: skip
+    alike = sequence_kind(left) == sequence_kind(right)
+    pairs = list(zip(left_items, right_items, strict=False))
+    if op in ("==", "!="):
+        equal: Value = Static(alike and len(left_items) == len(right_items))
+        for pair in pairs:
+            if equal != Static(False):
+                equal = truth.both_hold(frame, equal, _items_equal(frame, *pair, span), span)
+        return truth.negation(frame, equal, span) if op == "!=" else truth.of_python(equal)
+    if not alike:
+        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+        raise error("CD0404", CdTypeError, text, span)
+    result: Value = now(PYTHON[op], (len(left_items), len(right_items)), span)
+    for pair in reversed(pairs):
+        equal_items = _items_equal(frame, *pair, span)
+        if isinstance(equal_items, Static) and equal_items.value:
+            continue
+        differs = compare_values(frame, op, *pair, span, as_test)
+        if isinstance(equal_items, Static):
+            result = differs
+            continue
+        result = _one_or_other(frame, equal_items.expr, result, differs, span, as_test)
+    return result
+
+
+def _one_or_other(
+    frame: Frame, equal: Expr, rest: Value, differs: Value, span: Span, as_test: bool
+) -> Value:
+    """Return the comparison of one pair of items where they differ, else that of the rest.
+
+    CdTypeError CD0463 where it is a bool of Python's on one side, and of NumPy's on the other.
+    """
+    kinds = {as_scalar(side, span).kind for side in (rest, differs)}
+    if len(kinds) > 1 and not as_test:
+        raise error(
+            "CD0463", CdTypeError, "this is a bool of Python's or one of NumPy's, depending on "
+            "which items differ", span,
+            helps=("use it as a test: `if a < b: ...`, `True if a < b else False`",),
+        )  # fmt: skip
+    tests = [truth.test_of(frame, side, span) for side in (rest, differs)]
+    kind = kinds.pop() if len(kinds) == 1 else BOOL
+    if tests[0] == tests[1]:
+        return differs
+    return Scalar(Select(equal, *(as_scalar(test, span).expr for test in tests)), kind)
+
+
+def _items_equal(frame: Frame, left: Value, right: Value, span: Span) -> Static | Scalar:
+    """Return whether two items are one object, or equal: Python does not compare an object with
+    itself, so that NaN is in a list of it."""
+    if identity.is_same_item(frame, left, right, span):
+        return Static(True)
+    return truth.test_of(frame, compare_values(frame, "==", left, right, span, True), span)
+
+
+def _compare_typed(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return one comparison; a Python int out of the other type's range decides it statically."""
+    sides = (left, right), (right, left)
+    for at, ((expr, kind), (_, other_kind)) in enumerate(sides):
+        value = expr.index.constant if isinstance(expr, Position) else None
+        value = expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else value
+        if kind == WEAK_INT and not other_kind.weak and value is not None:
+            if not fits(value, other_kind.dtype):
+                outcome = PYTHON[op](*((value, 0) if at == 0 else (0, value)))
+                return Const(bool(outcome), dtypes.bool_), BOOL
+    return apply(_COMPARE[op], left, right)
+
+
+def _test_membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:
+    """Return whether an item of a tuple or list is a value, or equals it."""
+    found: Value = Static(False)
+    for item in right.items:
+        test = _items_equal(frame, left, item, span)
+        so_far = truth.test_of(frame, found, span)
+        if isinstance(so_far, Static):
+            found = Static(True) if so_far.value else test
+        elif isinstance(test, Static):
+            found = Static(True) if test.value else so_far
+        else:
+            found = Scalar(Select(so_far.expr, TRUE, test.expr), WEAK_BOOL)
+    return truth.negation(frame, found, span) if op == "not in" else truth.of_python(found)

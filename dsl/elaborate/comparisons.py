@@ -10,9 +10,11 @@ from ...base.diagnostic import CdTypeError, Span
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Const, Expr, Position, Select
+from ...lowering.ir.ops import OPS
 from ..values.arrays import as_scalar, describe, elementwise
-from ..values.builder import error
+from ..values.builder import Context, error
 from ..values.call_site import is_list, items_of
+from ..values.exact_comparison import of_int_and_float
 from ..values.folding import PYTHON
 from ..values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
 from ..values.values import Array, Group, Opaque, Scalar, Static, Value
@@ -74,7 +76,9 @@ def compare_values(
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
         raise error("CD0404", CdTypeError, text, span, helps=("compare with a number: `x == 0`",))
     a, b = as_affine(left), as_affine(right)
-    result = elementwise(frame.ctx, lambda x, y: _compare_typed(op, x, y), [left, right], span)
+    result = elementwise(
+        frame.ctx, lambda x, y: _compare_typed(frame.ctx, op, x, y), [left, right], span
+    )
     if a is not None and b is not None and isinstance(result, Scalar):
         outcome = truth.folded_test(frame, result.expr)
         if outcome is not None and not frame.letters:
@@ -168,8 +172,13 @@ def _items_equal(frame: Frame, left: Value, right: Value, span: Span) -> Static 
     return truth.test_of(frame, compare_values(frame, "==", left, right, span, True), span)
 
 
-def _compare_typed(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+def _compare_typed(
+    ctx: Context, op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
+) -> tuple[Expr, Kind]:
     """Return one comparison; a Python int out of the other type's range decides it statically."""
+    exact = of_int_and_float(ctx, OPS[_COMPARE[op]], left, right)
+    if exact is not None:
+        return exact, WEAK_BOOL
     sides = (left, right), (right, left)
     for at, ((expr, kind), (_, other_kind)) in enumerate(sides):
         value = expr.index.constant if isinstance(expr, Position) else None

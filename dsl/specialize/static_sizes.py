@@ -78,6 +78,8 @@ class _Analysis:
     assumptions: Assumptions
     known: dict[Leaf, _Known]
     """The variables that are computed from sizes alone."""
+    fitting: set[Expr] = field(default_factory=set)
+    """The integers that are checked to fit in the type of an array."""
     unsafe: set[Symbol] = field(default_factory=set)
 
     def visit(self, body: list[Statement]) -> None:
@@ -85,6 +87,8 @@ class _Analysis:
         carried = _carried(body)
         first_values = {loop.symbol: loop.lo for loop in body if isinstance(loop, For)}
         for statement in body:
+            if isinstance(statement, Check) and statement.fault.code == "CD0464":
+                self.fitting.update(statement.values)
             for expr in expressions_of(statement):
                 self.value(expr)
             match statement:
@@ -114,7 +118,7 @@ class _Analysis:
                 return self._apply(expr)
             case Cast(inner, dtype):
                 known = self.value(inner)
-                return None if known is None else self._cast(known, inner.dtype, dtype)
+                return None if known is None else self._cast(known, inner, dtype)
             case Select(test, yes, no):
                 parts = [self.value(part) for part in (test, yes, no)]
                 given = [part for part in parts if part is not None]
@@ -181,14 +185,16 @@ class _Analysis:
             self._require(intervals.within(result, held), sizes)
         return _Known(intervals.clipped(result, held), sizes)
 
-    def _cast(self, value: _Known, source: DType, dtype: DType) -> _Known:
-        """Return a converted value. Integers that are narrowed are checked, or wrap in NumPy."""
+    def _cast(self, value: _Known, source: Expr, dtype: DType) -> _Known:
+        """Return a converted value. As static numbers, Python's integers that a narrower type does
+        not hold are refused; that is checked where they meet an array."""
         if dtype.kind == "b":
             return _Known(BOOLS, value.sizes)
         if dtype.kind not in "iu":
             return value
         held = intervals.of_type(dtype)
-        if source.kind not in "biu":
+        is_numpy = source.dtype.kind in "iu" and source.dtype.bits < 64  # which wraps
+        if not is_numpy and source not in self.fitting:
             self._require(intervals.within(value.interval, held), value.sizes)
         return _Known(intervals.clipped(value.interval, held), value.sizes)
 

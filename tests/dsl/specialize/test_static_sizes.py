@@ -17,6 +17,7 @@ STATIC = [
     "len(x) * 2**61", "max(len(x), 2.5)", "min([len(x), 30.0])", "x[len(x) - 25]",
     "x[2 - len(x) // 2]", "(len(x) - 2) * (len(x) + 1) * len(x) * 2**40", "2.0**len(x)",
     "math.exp(len(x) * 30)", "x ** len(x)", "int(1e18 * len(x) / 1e3)", "round(len(x) * 1e18)",
+    "np.int8(len(x) * 5)", "np.uint8(len(x) - 24)",
 ]  # fmt: skip
 DYNAMIC = [
     "x.sum() / len(x)", "x[len(x) // 2]", "x[-1]", "np.zeros(len(x) - 1)", "len(x) * 3",
@@ -24,7 +25,8 @@ DYNAMIC = [
     "x[: int(0.8 * len(x))]", "x * len(x)**-0.5", "math.sqrt(len(x) - 1)", "max(len(x), 3)",
     "math.log(len(x))", "x[len(x) - 1 - len(x) // 2]", "0.9**len(x)", "x / (len(x) - 3)",
     "round(len(x) / 3)", "len(x) & 5", "int(math.log2(len(x)))", "1 << int(math.log2(len(x)))",
-    "np.int8([1]) * len(x)", "x[min(3, len(x) - 1)]", "1 / max(len(x) - 5, 1)", "pow(len(x), 2)",
+    "np.int8([1]) * len(x)", "np.int8([1]) * (len(x) * 4)", "np.int64(len(x))",
+    "x[min(3, len(x) - 1)]", "1 / max(len(x) - 5, 1)", "pow(len(x), 2)",
     "np.linspace(0, 1, len(x))", "np.exp(2j * np.pi / len(x))", "5 // (len(x) - 3)", "x.nbytes",
 ]  # fmt: skip
 STATEMENTS = {

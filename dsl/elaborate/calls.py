@@ -49,23 +49,20 @@ from .scope import RESULT, Frame, function_locals
 from .statements import run
 
 if TYPE_CHECKING:
-    from . import (
-        bindings,
-        constant_calls,
-        control_flow,
-        declarations,
-        early_decision,
-        effects,
-        iteration_space,
-    )
+    from . import bindings, constant_calls, control_flow, declarations, effects, iteration_space
     from .captures import named_tuples
+    from .conditions import early_decision
     from .index import reductions
 else:  # few programs need these modules
     bindings, control_flow, declarations = lazy_modules(
         __package__, ".bindings", ".control_flow", ".declarations"
     )
     effects, reductions, iteration_space, early_decision = lazy_modules(
-        __package__, ".effects", ".index.reductions", ".iteration_space", ".early_decision"
+        __package__,
+        ".effects",
+        ".index.reductions",
+        ".iteration_space",
+        ".conditions.early_decision",
     )
     constant_calls, named_tuples = lazy_modules(
         __package__, ".constant_calls", ".captures.named_tuples"

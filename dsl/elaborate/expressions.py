@@ -53,7 +53,7 @@ from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
 from .captures.instances import is_function, is_instance, may_be_replaced
-from .comparisons import compare_values
+from .conditions.comparisons import compare_values
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve

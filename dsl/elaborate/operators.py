@@ -1,4 +1,4 @@
-"""Operators on values: arithmetic and comparisons, with folding of static operands."""
+"""Operators on values: arithmetic, with folding of static operands."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ from ..values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
 from .scope import Frame
 
 if TYPE_CHECKING:
-    from . import identity, truth
+    from . import truth
     from .captures import named_tuples
+    from .conditions import identity
 else:  # imported lazily: few programs need them
-    identity, truth, named_tuples = lazy_modules(
-        __package__, ".identity", ".truth", ".captures.named_tuples"
+    truth, named_tuples, identity = lazy_modules(
+        __package__, ".truth", ".captures.named_tuples", ".conditions.identity"
     )
 
 BINARY = {

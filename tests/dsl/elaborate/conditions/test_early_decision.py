@@ -9,7 +9,7 @@ from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Block, For, While
 from tests.language.ask import compiled, plain, refused
 
-from .scenes import found, typed
+from ..scenes import found, typed
 
 G = "def g(k):\n    x[k] += 1\n    return x[k] > 1\n"
 H = "def h(v):\n    assert v >= 0, f'{v}'\n    return v > 1\n"

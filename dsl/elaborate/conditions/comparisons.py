@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...base.diagnostic import CdTypeError, Span
-from ...base.lazy_import import lazy_modules
-from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Const, Expr, Position, Select
-from ...lowering.ir.ops import OPS
-from ..values.arrays import as_scalar, describe, elementwise
-from ..values.builder import Context, error
-from ..values.call_site import is_list, items_of
-from ..values.exact_comparison import of_int_and_float
-from ..values.folding import PYTHON
-from ..values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
-from ..values.values import Array, Group, Opaque, Scalar, Static, Value
-from .operators import (
+from ....base.diagnostic import CdTypeError, Span
+from ....base.lazy_import import lazy_modules
+from ....lowering.ir import dtypes
+from ....lowering.ir.expressions import Const, Expr, Position, Select
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, describe, elementwise
+from ...values.builder import Context, error
+from ...values.call_site import is_list, items_of
+from ...values.exact_comparison import of_int_and_float
+from ...values.folding import PYTHON
+from ...values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
+from ...values.values import Array, Group, Opaque, Scalar, Static, Value
+from ..operators import (
     as_affine,
     as_python,
     is_numpy,
@@ -28,12 +28,13 @@ from .operators import (
     refuse_overridden,
     sequence_kind,
 )
-from .scope import Frame
+from ..scope import Frame
 
 if TYPE_CHECKING:
-    from . import identity, truth
+    from .. import truth
+    from . import identity
 else:  # imported lazily: few programs need them
-    identity, truth = lazy_modules(__package__, ".identity", ".truth")
+    identity, truth = lazy_modules(__package__, ".identity", "..truth")
 
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 

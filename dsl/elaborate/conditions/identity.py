@@ -10,13 +10,13 @@ import enum
 import itertools
 from types import FunctionType
 
-from ...base.diagnostic import NOWHERE, CdError, CdTypeError, Span
-from ...lowering.ir.expressions import Apply, Const, Expr, Read, Select, walk
-from ...lowering.ir.node import Node
-from ..values.arrays import as_scalar
-from ..values.builder import error
-from ..values.types import BOOL, WEAK_BOOL, Kind, kind_of_number
-from ..values.values import (
+from ....base.diagnostic import NOWHERE, CdError, CdTypeError, Span
+from ....lowering.ir.expressions import Apply, Const, Expr, Read, Select, walk
+from ....lowering.ir.node import Node
+from ...values.arrays import as_scalar
+from ...values.builder import error
+from ...values.types import BOOL, WEAK_BOOL, Kind, kind_of_number
+from ...values.values import (
     Array,
     Group,
     Handle,
@@ -27,8 +27,8 @@ from ..values.values import (
     Value,
     identities_of,
 )
-from .captures.inputs import ArraySpec
-from .scope import Frame, sources
+from ..captures.inputs import ArraySpec
+from ..scope import Frame, sources
 
 _OF_FLAGS = {
     "&": "__and__", "|": "__or__", "^": "__xor__", "~": "__invert__",

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from ...base.diagnostic import CdError, CdTypeError
-from ...lowering.ir.assignments import Check, Print, Statement
-from ...lowering.ir.node import Node
-from ...lowering.ir.walk import direct_writes, statements
-from ..source import surface as s
-from ..values.builder import error
-from ..values.values import Value
-from .expressions import evaluate, evaluated
-from .loop_carried import restore, snapshot
-from .scope import Frame, names_in, target_names
+from ....base.diagnostic import CdError, CdTypeError
+from ....lowering.ir.assignments import Check, Print, Statement
+from ....lowering.ir.node import Node
+from ....lowering.ir.walk import direct_writes, statements
+from ...source import surface as s
+from ...values.builder import error
+from ...values.values import Value
+from ..expressions import evaluate, evaluated
+from ..loop_carried import restore, snapshot
+from ..scope import Frame, names_in, target_names
 
 Apply = Callable[[s.Function, tuple[Value, ...]], Value]
 """Calls a function of the source that is defined where the call of `any` or `all` stands."""

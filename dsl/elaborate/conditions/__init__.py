@@ -1,0 +1,1 @@
+"""Comparisons and tests: of items and their identity, and what ends `any` and `all`."""

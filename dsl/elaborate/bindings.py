@@ -194,7 +194,8 @@ def materialized(ctx: Context, value: Value, label: str, span: Span) -> Value:
         case Masked(array, mask, held_):
             copied_array = Array(array.axes, array.shape, array.body, array.kind, copied=True)
             stored_mask = mask if held_ else ctx.materialize(mask, "mask", span)
-            return Masked(ctx.materialize(copied_array, label, span), stored_mask, held=True)
+            stored = ctx.materialize(copied_array, label, span)
+            return replace(value, array=stored, mask=stored_mask, held=True)
         case _:
             return value
 

@@ -186,7 +186,7 @@ def _over_value(
     if isinstance(value, Masked):
         raise error(
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
-            helps=(_masked_help(iterable, name),),
+            helps=(_masked_help(iterable, name, value.mask.rank),),
         )  # fmt: skip
     if type(inner := getattr(value, "value", None)).__module__ == "itertools":
         raise error(
@@ -200,11 +200,13 @@ def _over_value(
     return IterationSpace(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
 
 
-def _masked_help(iterable: s.Expr, name: str) -> str:
-    """Return the help text for a loop over a masked array."""
+def _masked_help(iterable: s.Expr, name: str, rank: int) -> str:
+    """Return the help text for a loop over a masked array, by the rank of the mask."""
     if not isinstance(iterable, s.Subscript) or len(iterable.items) != 1:
         return "loop over all elements, and test each: `for v in x:`, `if v > 0:`"
     array, test = iterable.value.span.text, iterable.items[0].span.text
+    if rank > 1:
+        return f"loop over rows and their elements, and test each: `for row in {array}:`"
     each = re.sub(rf"(?<![\w.]){re.escape(array)}(?!\w)", name, test)
     if each == test:
         return f"loop over positions, and test at each: `for k in range(len({array})):`"

@@ -470,9 +470,9 @@ def _update(
         assign(frame.ctx, location, binary(frame, statement.op, old, value, span), span)
         return
     if statement.op == "@":
-        assert isinstance(location, Array)
-        product = as_array(frame.ctx, binary(frame, "@", location, value, span), span)
-        assign_product(frame.ctx, location, value, product, span)
+        target = as_array(frame.ctx, location, span)
+        product = as_array(frame.ctx, binary(frame, "@", target, value, span), span)
+        assign_product(frame.ctx, target, value, product, span)
         return
     name = BINARY[statement.op]
     bits = {"bitand": "and", "bitor": "or"}

@@ -20,7 +20,7 @@ from .broadcasting import broadcast_shape, broadcast_to, shape_text
 from .builder import Context, error
 from .constant_tables import array_table
 from .fix_hints import PICK
-from .masks import of_same_elements
+from .masks import aligned, unaligned
 from .memory_order import in_memory, of_operands, of_rest
 from .types import Kind, Unfit, apply, cast, join, kind_of_number, number
 from .values import (
@@ -377,23 +377,21 @@ def _apply_under_mask(
     masked: Masked,
     span: Span,
 ) -> Value:
-    """Return an elementwise operation on numbers and on selections under one mask."""
+    """Return an elementwise operation on selections under one mask, and what broadcasts to them."""
     operands: list[Value] = []
     for value in values:
-        match value:
-            case Masked() if of_same_elements(ctx, value, masked, span):
-                operands.append(value.array)
-            case Scalar() | Static():
-                operands.append(value)
-            case _:
-                raise error(
-                    "CD0403",
-                    CdTypeError,
-                    "a masked selection combines only with numbers and selections under "
-                    "the same mask",
-                    span,
-                    helps=("use `np.where(mask, ..., ...)` on whole arrays",),
-                )
+        if isinstance(value, Scalar | Static):
+            operands.append(value)
+            continue
+        given = value if isinstance(value, Masked) else as_array(ctx, value, span)
+        operand = aligned(ctx, given, masked, span)
+        if operand is None:
+            raise unaligned(
+                "a masked selection combines only with numbers, selections under the same mask, "
+                "and arrays along its other axes", span,
+            )  # fmt: skip
+        operands.append(operand)
     result = elementwise(ctx, combine, operands, span)
     assert isinstance(result, Array), "a selection of an array is an array"
-    return Masked(result, masked.mask, masked.held)
+    start = result.rank - masked.mask.rank - masked.trailing
+    return Masked(result, masked.mask, masked.held, start)

@@ -121,6 +121,10 @@ def stored(site: Site, out: Value, result: Value) -> Value:
         raise error(
             "CD0441", CdTypeError, f"`out` has to be an array, and is {describe(out)}", site.span
         )
+    if isinstance(out, Masked) and not out.held:
+        text = "this selection is a copy; writing it would not write the original"
+        helps = ("assign to it: `x[mask] = ...`",)
+        raise error("CD0462", CdValueError, text, site.span, helps=helps)
     assign(site.ctx, out, result, site.span)
     return out
 

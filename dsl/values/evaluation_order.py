@@ -92,7 +92,8 @@ def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tupl
                 target = Masked(_held_now(ctx, array, span), mask, True)
                 return target, target
             old = _copy_now(ctx, array, "before", span)
-            return Masked(array, mask, True), Masked(old, mask, True)
+            target = replace(target, mask=mask, held=True)
+            return target, replace(target, array=old)
         case Array() | Masked():
             return target, target
         case _:

@@ -1,16 +1,16 @@
-"""Boolean masks: whether two masked selections have the same elements."""
+"""Boolean masks: whether masked selections have the same elements, and what broadcasts to them."""
 
 from __future__ import annotations
 
-from ...base.diagnostic import Span
+from ...base.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Domain, Position
-from ...lowering.ir.indexing import var
+from ...lowering.ir.indexing import const, var
 from ...lowering.ir.ops import OPS
-from .builder import Context
+from .builder import Context, error
 from .fix_hints import WAYS_OUT
-from .values import Masked
+from .values import Array, Masked
 
 
 def of_same_elements(ctx: Context, first: Masked, second: Masked, span: Span) -> bool:
@@ -42,3 +42,36 @@ def of_same_elements(ctx: Context, first: Masked, second: Masked, span: Span) ->
     at = tuple(Position(var(axis)) for axis in left.axes)
     ctx.check(equal, fault, at, span, Domain(left.ranges))
     return True
+
+
+def aligned(ctx: Context, value: Array | Masked, selection: Masked, span: Span) -> Array | None:
+    """Return an operand that meets a selection as an array that broadcasts to `selection.array`.
+
+    An array broadcasts along the other axes of the selection, and has the size 1 along the selected
+    one; another selection has the same elements. None for others.
+    """
+    if isinstance(value, Masked):
+        is_same = value.trailing == selection.trailing
+        is_same = is_same and of_same_elements(ctx, value, selection, span)
+        return value.array if is_same else None
+    at = value.rank - selection.trailing - 1
+    if at < 0:
+        return value
+    if value.shape[at].constant != 1:
+        return None
+    units = ctx.axes(selection.mask.rank)
+    index = (*map(var, value.axes[:at]), const(0), *map(var, value.axes[at + 1 :]))
+    axes = (*value.axes[:at], *units, *value.axes[at + 1 :])
+    shape = (*value.shape[:at], *(const(1) for _ in units), *value.shape[at + 1 :])
+    return Array(axes, shape, value.at(index), value.kind, copied=True)
+
+
+def unaligned(text: str, span: Span) -> CdError:
+    """Return CdTypeError CD0403: an operand that does not broadcast to a selection.
+
+    `text` says what would do so.
+    """
+    return error(
+        "CD0403", CdTypeError, f"{text}: the length of the selection is known only at run time",
+        span, helps=WAYS_OUT["two masks"],
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from ...lowering.ir.ops import OPS, Op
 from .arrays import as_array, describe
 from .broadcasting import broadcast_to, shape_text
 from .builder import Context, error
-from .masks import of_same_elements
+from .masks import aligned
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value
 
@@ -26,24 +26,13 @@ def assign(
     CdTypeError CD0405 where the value's type cannot be stored, CdValueError CD0451 where the target
     cannot be written, CdShapeError where shapes do not broadcast.
     """
+    where: Expr | None = None
     if isinstance(target, Masked):
-        array, mask = target.array, target.mask
-        if isinstance(value, Masked):
-            if not of_same_elements(ctx, value, target, span):
-                raise error(
-                    "CD0403", CdTypeError, "both sides have to be selected by the same mask", span,
-                    helps=("name the mask, and use that name on both sides",),
-                )  # fmt: skip
-            value = value.array
-        elif as_array(ctx, value, span).rank:
-            raise error(
-                "CD0403", CdTypeError,
-                "a masked target takes a number, or a selection under the same mask", span,
-                helps=("write `x[mask] = y[mask]`, or `x[...] = np.where(mask, y, x)`",),
-            )  # fmt: skip
-        where: Expr | None = mask.body
+        array, where = target.array, target.where
+        if not isinstance(value, Scalar | Static):
+            value = _broadcast_to_selection(ctx, target, value, span)
     else:
-        array, where = target, None
+        array = target
     read = writable(array, span)
     if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(array):
         raise error(
@@ -53,6 +42,26 @@ def assign(
     operand = broadcast_to(ctx, as_array(ctx, value, span), array.shape, span)
     element = operand.at(tuple(var(axis) for axis in array.axes))
     store_element(ctx, array, (element, operand.kind), span, op, where, value)
+
+
+def _broadcast_to_selection(ctx: Context, target: Masked, value: Value, span: Span) -> Array:
+    """Return what is stored under a mask, so that it broadcasts to the array that is written.
+
+    CdTypeError CD0403 for another selection, or an array along the selected axis.
+    """
+    is_selection = isinstance(value, Masked)
+    given = value if isinstance(value, Masked) else as_array(ctx, value, span)
+    operand = aligned(ctx, given, target, span)
+    if operand is not None:
+        return operand
+    text = "a masked target takes a number, an array along its other axes, or a selection under "
+    hint = "write `x[mask] = y[mask]`, or `x[...] = np.where(mask, y, x)`"
+    raise error(
+        "CD0403", CdTypeError,
+        "both sides have to be selected by the same mask" if is_selection else f"{text}its mask",
+        span,
+        helps=("name the mask, and use that name on both sides" if is_selection else hint,),
+    )  # fmt: skip
 
 
 def writable(target: Array, span: Span) -> Read:

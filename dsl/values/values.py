@@ -27,7 +27,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read, rebuild
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ...lowering.ir.memory_mode import Decision
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
@@ -263,12 +263,40 @@ class Array:
 class Masked:
     """The elements of `array` where `mask` holds, in order; their number is dynamic.
 
+    The mask spans as many axes of `array` as it has, from the axis `start` on. They are one axis of
+    the selection, the selected one, as in NumPy; the other axes of `array` are its other axes.
     `held`: the mask is a private copy, taken when a name was bound to the selection.
     """
 
     array: Array
     mask: Array
     held: bool = False
+    start: int = 0
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of the selection."""
+        return self.array.rank - self.mask.rank + 1
+
+    @property
+    def trailing(self) -> int:
+        """The number of axes after the selected one."""
+        return self.array.rank - self.mask.rank - self.start
+
+    @property
+    def spanned(self) -> range:
+        """The axes of `array` that the mask spans."""
+        return range(self.start, self.start + self.mask.rank)
+
+    @property
+    def where(self) -> Expr:
+        """The mask over the axes of `array`."""
+        return self.mask.at(tuple(var(self.array.axes[axis]) for axis in self.spanned))
+
+    @property
+    def wide_mask(self) -> Array:
+        """The mask, broadcast to the shape of `array`."""
+        return Array(self.array.axes, self.array.shape, self.where, self.mask.kind, copied=True)
 
 
 @dataclass(frozen=True, slots=True)

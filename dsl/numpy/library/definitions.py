@@ -79,8 +79,9 @@ def elements(rows, n, places, out):
 
 MIDDLE = """
 def middle(rows, below, half, last, out):
-    low, high = rows[0, clamp(below)] * 1.0, rows[0, clamp(half)] * 1.0
-    out[0] = (low + high) / 2.0 if last == last else last
+    for r in range(len(rows)):
+        low, high = rows[r, clamp(below)] * 1.0, rows[r, clamp(half)] * 1.0
+        out[r] = (low + high) / 2.0 if last[r] == last[r] else last[r]
 """
 """The mean of the elements at two positions of a row; NaN where `last`, the largest, is NaN."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
@@ -13,10 +14,8 @@ from ...values.builder import error
 from ...values.call_site import Site, array_of, dtype_object
 from ...values.types import Kind, join, kind_of_number
 from ...values.values import Array, Bound, Group, Masked, Scalar, Static, Value
-from .averages import number_of_elements
-from .elementwise import imag, real
-from .python_reductions import as_number
-from .reductions import operand
+from .elementwise import arithmetic, imag, real
+from .python_reductions import as_number, shape_of
 from .shaping import matrix_transpose, total_size, transpose
 from .ufuncs import strong_of
 
@@ -114,17 +113,16 @@ def _array_attribute(site: Site, value: Value, array: Array, name: str) -> Value
 
 def _selection_attribute(site: Site, value: Masked, name: str) -> Value | None:
     match name:
-        case "size":
-            array, where = operand(site, value)
-            return number_of_elements(site, array, tuple(range(array.rank)), where)
         case "shape":
-            size = _selection_attribute(site, value, "size")
-            assert size is not None
-            return Group((size,))
+            return Group(shape_of(site, value))
+        case "ndim":
+            return Static(value.rank)
+        case "size":
+            return reduce(partial(arithmetic, site, "*"), shape_of(site, value))
         case "dtype":
             return Static(value.array.kind.dtype.numpy)
-        case "ndim":
-            return Static(1)
+        case "itemsize":
+            return Static(value.array.kind.dtype.itemsize)
         case _:
             return None
 
@@ -133,7 +131,7 @@ def attribute_function(name: str) -> Callable[..., Value]:
     """Return the body of `np.shape`, `np.ndim` or `np.size`."""
 
     def body(site: Site, a: Value) -> Value:
-        result = attribute(site, array_of(site, a), name)
+        result = attribute(site, a if isinstance(a, Masked) else array_of(site, a), name)
         assert result is not None, "every array has a shape"
         return result
 

@@ -69,10 +69,9 @@ def mean(
 
     CdTypeError CD0404 for a bool `dtype`.
     """
-    array, predicate = operand(site, a, where)
-    axes = axes_of(site, axis, array.rank)
-    keeps_axes = static_bool(site, keepdims, "keepdims")
-    return mean_of(site, array, axes, dtype_of(site, dtype), keeps_axes, predicate)
+    over = operand(site, a, axis, keepdims, where)
+    element = dtype_of(site, dtype)
+    return over.result(mean_of(site, over.array, over.axes, element, over.keepdims, over.where))
 
 
 def mean_of(
@@ -122,14 +121,14 @@ def variance(root: bool) -> Body:
         correction: Value = NONE,
         where: Value = YES,
     ) -> Value:
-        array, predicate = operand(site, a, where)
-        axes = axes_of(site, axis, array.rank)
+        over = operand(site, a, axis, keepdims, where)
         freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
-        keeps_axes = static_bool(site, keepdims, "keepdims")
-        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, keeps_axes, predicate)
-        if not root:
-            return result
-        return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
+        result = _variance(
+            site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where
+        )
+        if root:
+            result = elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
+        return over.result(result)
 
     return body
 

@@ -17,7 +17,7 @@ from ....lowering.ir.ops import OPS
 from ...values.arrays import as_array, astype, elementwise
 from ...values.builder import error
 from ...values.call_site import NOT_CONSTANT, Site, constant  # fmt: skip
-from ...values.types import Kind, apply, cast, join
+from ...values.types import Kind, apply, cast, join, truth
 from ...values.values import Array, Masked, Static, Value
 from .ufuncs import Pair, combine_of, resolved
 
@@ -180,5 +180,6 @@ def require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
     test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
     text = f"{_NO_NEGATIVE}, and an exponent is {{0}}"
     fault = Fault("CD0450", "CdValueError", text, (_float_base(site, base),))
-    domain = Domain((*ctx.domain, *array.ranges))
+    chosen = truth(exponent.where) if isinstance(exponent, Masked) else None
+    domain = Domain((*ctx.domain, *array.ranges), chosen)
     ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, domain)

@@ -14,16 +14,17 @@ import numpy as np
 from ....base.diagnostic import CdTypeError, CdValueError
 from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
-from ....lowering.ir.expressions import Expr, Position, Read
+from ....lowering.ir.expressions import Position, Read
 from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import NO_ORIGINS, error
 from ...values.call_site import ZERO, Body, Site, array_of, is_list, items_of
-from ...values.types import WEAK_INT, Kind, kind_of_number
+from ...values.types import WEAK_INT, Kind, kind_of_number, truth
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, extremum
 from .reductions import (
+    Reduction,
     accumulate,
     as_pythons,
     operand,
@@ -59,10 +60,11 @@ def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
             start = arithmetic(site, "+", start, item)
             start = _store_partial(site, start) if n % _MAX_CHAIN == 0 else start
         return start
-    array, where = python_operand(site, iterable, "sum")
-    dtype = array.kind.dtype
-    kind = Kind(dtypes.int64 if dtype.kind == "b" else dtype, array.kind.weak)
-    total = _with_item_kind(accumulate(site, OPS["add"], array, (0,), kind, False, where), kind)
+    over = python_operand(site, iterable, "sum")
+    dtype = over.array.kind.dtype
+    kind = Kind(dtypes.int64 if dtype.kind == "b" else dtype, over.array.kind.weak)
+    total = accumulate(site, OPS["add"], over.array, over.axes, kind, False, over.where)
+    total = _with_item_kind(total, kind)
     return total if start == ZERO else arithmetic(site, "+", start, total)
 
 
@@ -71,22 +73,21 @@ def _with_item_kind(value: Value, kind: Kind) -> Value:
     return replace(value, kind=kind) if isinstance(value, Scalar) and kind.weak else value
 
 
-def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
-    """Return the operand of a Python reduction and its predicate, None without a mask: of rank 1,
-    or a list of arrays, which a sum adds.
+def python_operand(site: Site, value: Value, name: str) -> Reduction:
+    """Return the operand of a Python reduction: of rank 1, or a list of arrays, which a sum adds.
 
     CdTypeError CD0553 for another rank.
     """
-    array, where = operand(site, value)
-    adds_arrays = name == "sum" and array.listed is Listed.ARRAYS
-    if array.rank != 1 and not adds_arrays:
-        what = "one number" if array.rank == 0 else f"{describe(array)}"
+    given = value if isinstance(value, Masked) else array_of(site, value)
+    adds_arrays = name == "sum" and isinstance(given, Array) and given.listed is Listed.ARRAYS
+    if given.rank != 1 and not adds_arrays:
+        what = f"{describe(given)}" if given.rank else "one number"
         raise error(
             "CD0553", CdTypeError,
             f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
             helps=(f"`np.{name}(...)` takes all elements, `np.{name}(..., axis=0)` an axis",),
         )  # fmt: skip
-    return array, where
+    return operand(site, given, ZERO)
 
 
 def python_extreme(name: str) -> Body:
@@ -104,10 +105,11 @@ def python_extreme(name: str) -> Body:
                 partial = _store_partial(site, extremum(site, name, items[:_MAX_CHAIN]))
                 items = (partial, *items[_MAX_CHAIN:])
             return items[0] if len(items) == 1 else extremum(site, name, items)
-        array, where = python_operand(site, values[0], name)
+        over = python_operand(site, values[0], name)
+        array = over.array
         require_ordered(site, array, name)
-        require_elements(site, array, (0,), name, where)
-        result = accumulate(site, OPS[name], array, (0,), array.kind, False, where)
+        require_elements(site, array, over.axes, name, over.where)
+        result = accumulate(site, OPS[name], array, over.axes, array.kind, False, over.where)
         return _with_item_kind(result, array.kind)
 
     return body
@@ -162,8 +164,9 @@ def python_truth(name: str) -> Body:
                 result = elementwise(site.ctx, combine_of(ufunc, True), [result, item], site.span)
                 result = _store_partial(site, result) if n % _MAX_CHAIN == 0 else result
             return as_pythons(result)
-        array, where = python_operand(site, iterable, name)
-        return as_pythons(truth_reducer(name)(site, array if where is None else iterable))
+        over = python_operand(site, iterable, name)
+        given = over.array if over.selection is None else over.selection
+        return as_pythons(truth_reducer(name)(site, given))
 
     return body
 
@@ -176,13 +179,23 @@ def python_len(site: Site, obj: Value) -> Value:
     if isinstance(obj, Static) and isinstance(obj.value, Sized):
         return Static(len(obj.value))
     if isinstance(obj, Masked):
-        axes, where = tuple(range(obj.array.rank)), operand(site, obj)[1]
-        count = averages.number_of_elements(site, obj.array, axes, where)
-        return Scalar(as_scalar(count, site.span).expr, WEAK_INT)
+        return shape_of(site, obj)[0]
     array = array_of(site, obj)
     if not array.rank:
         raise error("CD0553", CdTypeError, "a number has no `len`", site.span)
     return as_number(array.shape[0])
+
+
+def shape_of(site: Site, value: Array | Masked) -> tuple[Value, ...]:
+    """Return the shape of an array, or of a selection: along its selected axis a run-time int."""
+    if isinstance(value, Array):
+        return tuple(map(as_number, value.shape))
+    mask, sizes = value.mask, value.array.shape
+    axes, where = tuple(range(mask.rank)), truth(mask.body)
+    number = averages.number_of_elements(site, mask, axes, where)
+    selected = Scalar(as_scalar(number, site.span).expr, WEAK_INT)
+    after = sizes[value.start + mask.rank :]
+    return (*map(as_number, sizes[: value.start]), selected, *map(as_number, after))
 
 
 def as_number(extent: Affine) -> Value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from functools import reduce as fold_left
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from ....lowering.ir.dtypes import DType, promote
 from ....lowering.ir.expressions import Apply, Const, Domain
 from ....lowering.ir.indexing import Affine, const, floordiv, var
 from ....lowering.ir.ops import OPS
-from ...values.arrays import describe, elementwise
+from ...values.arrays import count, describe, elementwise
 from ...values.builder import error
 from ...values.call_site import (
     NO,
@@ -44,9 +45,9 @@ from ..library import definitions
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .partition import turns_of
-from .python_reductions import as_number
+from .python_reductions import as_number, shape_of
 from .reductions import (
-    accumulate,
+    Reduction,
     operand,
     reducer,
     require_elements,
@@ -69,8 +70,11 @@ def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) ->
     """Return the middle of the values in order, the mean of the two where their number is even."""
     keep_dims = static_bool(site, keepdims, "keepdims")
     if isinstance(a, Masked):
-        masked_result = _masked_median(site, a, axis)
-        return _reshape_results(site, masked_result, (const(1),) if keep_dims else ())
+        over = operand(site, a, axis, keepdims)
+        if not over.stays:
+            result = _reshape_results(site, _masked_median(site, a, axis, over), over.shape)
+            return _in_order_of(site, result, over)
+        return over.result(median(site, over.array, _axis_of(over), keepdims=keepdims))
     (result,) = _static_quantiles(site, a, (0.5,), axis, keep_dims, "median")
     if not isinstance(result, Array):
         return result
@@ -79,6 +83,15 @@ def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) ->
     rest = [n for n in range(values.rank) if keep_dims or n not in axes]
     order = of_rest(site.ctx, values, rest) if len(axes) == 1 else None
     return replace(result, order=order) if site.ctx.orders else result
+
+
+def _in_order_of(site: Site, result: Value, over: Reduction) -> Value:
+    """Return the median of a selection in NumPy's memory order, where orders are tracked."""
+    if not isinstance(result, Array) or result.rank < 2 or not site.ctx.orders:
+        return result
+    rest = [n for n in range(over.array.rank) if over.keepdims or n not in over.axes]
+    order = of_rest(site.ctx, over.array, rest) if len(over.axes) == 1 else None
+    return replace(result, copied=True, order=order)
 
 
 def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
@@ -107,6 +120,11 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     items = (q,) if several is None else several
     if any(items_of(item) is not None for item in items):
         raise _wrong_shares(site, q)
+    if isinstance(a, Masked):
+        over = operand(site, a, axis, Static(keepdims))
+        if over.stays:
+            result = _quantiles(site, over.array, q, _axis_of(over), keepdims, unit)
+            return over.result(result, added=int(_is_several(q)))
     share_kind = _share_type(site, q)
     whole = unit == 1 and share_kind.dtype.kind in "biu"
     if not whole:
@@ -124,6 +142,17 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
         results = _static_quantiles(site, a, shares, axis, keepdims, _name(unit), dtype)
         results = [converted(site, result, dtype) for result in results]
     return results[0] if several is None else stacked(site, Group(tuple(results)))
+
+
+def _axis_of(over: Reduction) -> Value:
+    """Return the axes of a reduction as an argument: a number where it is one."""
+    axes = tuple(map(Static, over.axes))
+    return axes[0] if len(axes) == 1 else Group(axes)
+
+
+def _is_several(q: Value) -> bool:
+    """Whether there are several shares, along an axis of the result."""
+    return isinstance(q, Array) and q.rank > 0 or items_of(q) is not None
 
 
 def _values(site: Site, a: Value) -> Array:
@@ -182,13 +211,13 @@ def _dynamic_quantiles(
     site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int, whole: bool
 ) -> Value:
     """Return the quantiles for dynamic shares; integer ones (`whole`) select elements."""
-    several = isinstance(q, Array) and q.rank > 0 or items_of(q) is not None
     share_kind, value_dtype = _share_type(site, q), _values(site, a).kind.dtype
     shares = _dynamic_shares(site, q, share_kind.dtype, unit)
-    shape: tuple[Affine, ...] = (const(1),) if keepdims else ()
     if isinstance(a, Masked):
         values = a.array if whole else array_of(site, converted_float(site, a.array))
-        lines, size = _selection_row(site, Masked(values, a.mask, a.held), axis, _name(unit))
+        over = operand(site, replace(a, array=values), axis, Static(keepdims))
+        lines, size = _selection_lines(site, a, over, _name(unit))
+        shape = over.shape
     else:
         lines, shape = _gather_lines(
             site, a if whole else converted_float(site, a), axis, keepdims, _name(unit)
@@ -201,7 +230,7 @@ def _dynamic_quantiles(
     out = fresh(site, (positions.shape[0], rows.shape[0]), dtype, "quantiles")
     text = definitions.ELEMENTS if whole else definitions.QUANTILES
     inlined(site, text, rows, size, positions, out)
-    return _reshape_results(site, out, (*(positions.shape if several else ()), *shape))
+    return _reshape_results(site, out, (*(positions.shape if _is_several(q) else ()), *shape))
 
 
 def _reshape_results(site: Site, out: Array, shape: tuple[Affine, ...]) -> Value:
@@ -217,41 +246,45 @@ def _share_positions(site: Site, shares: Array, size: Value) -> Array:
     return site.ctx.materialize(array_of(site, positions), "places", site.span)
 
 
-def _masked_median(site: Site, a: Masked, axis: Value) -> Array:
-    """Return the median of a masked selection, partitioned in its element type."""
+def _masked_median(site: Site, a: Masked, axis: Value, over: Reduction) -> Array:
+    """Return the medians of a masked selection, partitioned in its element type."""
     dtype = a.array.kind.dtype
-    row, size = _selection_row(site, a, axis, "median")
+    lines, size = _selection_lines(site, a, over, "median")
     half = arithmetic(site, "//", size, Static(2))
     below = arithmetic(site, "//", arithmetic(site, "-", size, Static(1)), Static(2))
     partitioned = (
-        in_order(site, row)
+        in_order(site, lines)
         if dtype.bits <= 8
-        else partition_sorted(site, row, Group((below, half)))
+        else partition_sorted(site, lines, Group((below, half)))
     )
-    last = reducer("max")(site, a)
+    last = array_of(site, reducer("max")(site, a, axis))
+    if last.rank != 1:
+        last = reshaped(site, last, (count(last.shape, range(last.rank)),))
     middle = dtypes.float64 if dtype.kind in "biu" else dtype
-    out = fresh(site, (const(1),), middle, "median")
-    inlined(site, definitions.MIDDLE, as_rows(site, partitioned), below, half, last, out)
+    rows = as_rows(site, partitioned)
+    out = fresh(site, (rows.shape[0],), middle, "median")
+    inlined(site, definitions.MIDDLE, rows, below, half, last, out)
     return out
 
 
-def _selection_row(site: Site, a: Masked, axis: Value, name: str) -> tuple[Array, Value]:
-    """Return a row whose selected elements come first in order, and the number of them.
+def _selection_lines(site: Site, a: Masked, over: Reduction, name: str) -> tuple[Array, Value]:
+    """Return lines whose selected elements come first in order, and the number of them in each.
 
     Elements that the mask excludes become a sentinel that orders last: NaN or the largest number.
     """
-    axes_of(site, axis, 1)
-    array, test = operand(site, a)
-    axes = tuple(range(array.rank))
+    array, axes = over.array, over.axes
     require_ordered(site, array, name)
-    require_elements(site, array, axes, name, test)
-    ones = Array(array.axes, array.shape, Const(1, dtypes.int64), WEAK_INT)
-    size = accumulate(site, OPS["add"], ones, axes, WEAK_INT, where=test)
+    require_elements(site, array, axes, name, over.where)
+    sizes = [as_number(array.shape[axis]) for axis in axes if axis not in a.spanned]
+    size = fold_left(partial(arithmetic, site, "*"), sizes, shape_of(site, a)[a.start])
     dtype = array.kind.dtype
     sentinel = {"f": np.nan, "b": True}.get(dtype.kind) or 2 ** (
         dtype.bits - (dtype.kind == "i")
     ) - 1
-    return array_of(site, ravel(site, where(site, a.mask, array, Static(sentinel)))), size
+    filled = array_of(site, where(site, a.wide_mask, array, Static(sentinel)))
+    if len(axes) == array.rank:
+        return array_of(site, ravel(site, filled)), size
+    return along_all(site, filled, axes), size
 
 
 def _dynamic_shares(site: Site, q: Value, dtype: DType, unit: int) -> Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ....base.diagnostic import CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
@@ -32,6 +34,7 @@ from ...values.call_site import (  # fmt: skip
     static_bool,
 )
 from ...values.fix_hints import WAYS_OUT
+from ...values.masks import aligned, unaligned
 from ...values.memory_order import mapped, of_operands, of_rest
 from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, both, cast, truth
 from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
@@ -39,24 +42,102 @@ from .elementwise import converted, isclose
 from .ufuncs import combine_of
 
 
-def operand(site: Site, value: Value, where: Value = YES) -> tuple[Array, Expr | None]:
-    """Return the array that is reduced, and the predicate over its axes, None without a mask.
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The operand of a reduction: an array, the axes of it that are reduced, and the predicate
+    over its axes of the elements that take part, None for all.
 
-    `where` selects elements, too: bools that are broadcast to the shape of the array. CdTypeError
-    CD0404 for others.
+    Of a masked selection the array is that from which it selects. A selection whose selected axis
+    is reduced is one with a predicate. Where that axis stays, the array is reduced for all its
+    elements, and the result is a selection of these results by the same mask.
     """
-    array, predicate = array_of(site, value) if not isinstance(value, Masked) else value.array, None
-    index = tuple(var(axis) for axis in array.axes)
-    if isinstance(value, Masked):
-        predicate = truth(value.mask.at(index))
+
+    array: Array
+    axes: tuple[int, ...]
+    where: Expr | None
+    keepdims: bool
+    selection: Masked | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether the operand is a selection whose selected axis is not reduced."""
+        return self.selection is not None and self.selection.start not in self.axes
+
+    @property
+    def shape(self) -> tuple[Affine, ...]:
+        """The shape of a result without a selected axis."""
+        axes, sizes = set(self.axes), self.array.shape
+        if not self.keepdims:
+            return tuple(size for axis, size in enumerate(sizes) if axis not in axes)
+        merged = () if self.selection is None else self.selection.spanned[1:]
+        kept = (axis for axis in range(len(sizes)) if axis not in merged)
+        return tuple(const(1) if axis in axes else sizes[axis] for axis in kept)
+
+    def result(self, value: Value, added: int = 0) -> Value:
+        """Return the reduction of the array as that of the operand.
+
+        `added` axes of the result are before those of the array.
+        """
+        if self.selection is None or not isinstance(value, Array):
+            return value
+        selection = self.selection
+        if self.stays:
+            before = 0 if self.keepdims else sum(axis < selection.start for axis in self.axes)
+            start = selection.start + added - before
+            return Masked(value, selection.mask, selection.held, start)
+        merged = selection.spanned[1:]
+        if not self.keepdims or not merged:
+            return value
+        kept = [n for n in range(value.rank) if n not in merged]
+        axes = tuple(value.axes[n] for n in kept)
+        return replace(value, axes=axes, shape=tuple(value.shape[n] for n in kept), order=())
+
+
+def operand(
+    site: Site, value: Value, axis: Value = NONE, keepdims: Value = NO, where: Value = YES
+) -> Reduction:
+    """Return the operand of a reduction over some axes.
+
+    `where` selects elements, too: bools that are broadcast to the shape of the operand. CdTypeError
+    CD0404 for others, CD0403 for those that do not broadcast to a selection.
+    """
+    keeps_axes = static_bool(site, keepdims, "keepdims")
+    if not isinstance(value, Masked):
+        array = array_of(site, value)
+        axes = axes_of(site, axis, array.rank)
+        return Reduction(array, axes, _predicate(site, array, where), keeps_axes)
+    array = value.array
+    over = axes_of(site, axis, value.rank)
+    later = value.mask.rank - 1
+    axes = tuple(
+        axis if axis < value.start else axis + later for axis in over if axis != value.start
+    )
+    predicate = _predicate(site, array, where, value)
+    if value.start in over:
+        axes = tuple(sorted((*axes, *value.spanned)))
+        predicate = both(truth(value.where), predicate)
+    return Reduction(array, axes, predicate, keeps_axes, value)
+
+
+def _predicate(
+    site: Site, array: Array, where: Value, selection: Masked | None = None
+) -> Expr | None:
+    """Return the `where=` of a reduction of an array, or a selection of it, over its axes."""
     if where == YES:
-        return array, predicate
-    mask = array_of(site, where)
+        return None
+    given = where if isinstance(where, Masked) and selection else array_of(site, where)
+    mask = given.array if isinstance(given, Masked) else given
     if mask.kind.dtype.kind != "b":
         text = f"`where` of a reduction is of bools, and is {describe(where)}"
         raise error("CD0404", CdTypeError, text, site.span, helps=("compare: `where=m != 0`",))
+    if selection is not None:
+        wide = aligned(site.ctx, given, selection, site.span)
+        if wide is None:
+            text = "`where` takes bools along the other axes of a selection, or selected so, too"
+            raise unaligned(text, site.span)
+        mask = wide
     mask = broadcast_to(site.ctx, mask, array.shape, site.span)
-    return array, both(predicate, truth(mask.at(index)))
+    return truth(mask.at(tuple(map(var, array.axes))))
 
 
 def rebase_predicate(where: Expr, old: Array, new: Array) -> Expr:
@@ -142,8 +223,8 @@ def reducer(name: str) -> Body:
         initial: Value = NONE,
         where: Value = YES,
     ) -> Value:
-        array, predicate = operand(site, a, where)
-        axes = axes_of(site, axis, array.rank)
+        over = operand(site, a, axis, keepdims, where)
+        array, axes, predicate = over.array, over.axes, over.where
         wanted = dtype_of(site, dtype)
         if name in ("max", "min"):
             kind = Kind(array.kind.dtype)
@@ -163,15 +244,15 @@ def reducer(name: str) -> Body:
             if predicate is not None:
                 predicate = rebase_predicate(predicate, array, as_wanted)
             array = as_wanted
-        keep_dims = static_bool(site, keepdims, "keepdims")
         operation = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
             "add", "mul") else op  # fmt: skip
-        result = accumulate(site, operation, array, axes, kind, keep_dims, predicate)
+        result = accumulate(site, operation, array, axes, kind, over.keepdims, predicate)
         if is_none(initial):
-            return result
+            return over.result(result)
         ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
         initial_value = _initial_value(site, initial, kind)
-        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, initial_value], site.span)
+        combine = combine_of(ufuncs[name])
+        return over.result(elementwise(site.ctx, combine, [result, initial_value], site.span))
 
     def extreme(
         site: Site,
@@ -212,7 +293,8 @@ def require_elements(
 ) -> None:
     """Require a nonempty reduction: proven, or by a run-time check.
 
-    CdValueError CD0459 where there are no elements.
+    The predicate `where` depends on none of the axes that stay. CdValueError CD0459 where there are
+    no elements.
     """
     message = f"`{name}` of nothing has no value"
     if where is not None:
@@ -220,7 +302,7 @@ def require_elements(
         number = Reduce(OPS["add"], Domain(ranges, where), _unit(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, _empty_fault(message, helps), (), site.span, Domain())
+        site.ctx.check(test, _empty_fault(message, helps), (), site.span, _outer_domain(site))
         return
     for axis in axes:
         size = array.shape[axis]
@@ -248,11 +330,9 @@ def truth_reducer(name: str) -> Body:
     def body(
         site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO, where: Value = YES
     ) -> Value:
-        array, predicate = operand(site, a, where)
-        axes = axes_of(site, axis, array.rank)
-        tested = mapped(site.ctx, array, truth(array.body), BOOL)
-        keep_dims = static_bool(site, keepdims, "keepdims")
-        return accumulate(site, op, tested, axes, BOOL, keep_dims, predicate)
+        over = operand(site, a, axis, keepdims, where)
+        tested = mapped(site.ctx, over.array, truth(over.array.body), BOOL)
+        return over.result(accumulate(site, op, tested, over.axes, BOOL, over.keepdims, over.where))
 
     return body
 
@@ -295,12 +375,13 @@ def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
 
 def count_nonzero(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
     """Return the number of nonzero elements, int64."""
-    array, where = operand(site, a)
-    counted = cast(truth(array.body), dtypes.int64)
-    tested = mapped(site.ctx, array, counted, Kind(dtypes.int64))
-    keep_dims = static_bool(site, keepdims, "keepdims")
-    axes = axes_of(site, axis, array.rank)
-    return accumulate(site, OPS["add"], tested, axes, tested.kind, keep_dims, where)
+    over = operand(site, a, axis, keepdims)
+    counted = cast(truth(over.array.body), dtypes.int64)
+    tested = mapped(site.ctx, over.array, counted, Kind(dtypes.int64))
+    total = accumulate(
+        site, OPS["add"], tested, over.axes, tested.kind, over.keepdims, over.where
+    )  # fmt: skip
+    return over.result(total)
 
 
 def allclose(

@@ -42,7 +42,7 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.fix_hints import WAYS_OUT
-from ...values.masks import of_same_elements
+from ...values.masks import aligned
 from ...values.memory_order import in_k_order
 from ...values.stores import assign
 from ...values.types import Kind, apply, cast, truth
@@ -416,12 +416,16 @@ def _require_countable(site: Site, values: Array, weights: Value) -> None:
 def _masked_bincount(site: Site, x: Masked, weights: Value, minlength: Value) -> Value:
     """Return the `bincount` of a masked selection: excluded elements have the weight 0."""
     amount: Value = Static(1)
-    if isinstance(weights, Masked) and of_same_elements(site.ctx, x, weights, site.span):
-        amount = weights.array
+    if x.rank != 1:
+        _require_countable(site, x.array, NONE)
+    if isinstance(weights, Masked):
+        same = aligned(site.ctx, weights, x, site.span) if weights.rank == 1 else None
+        amount = array_of(site, x) if same is None else same
     elif not is_none(weights):
         array_of(site, x)  # refuses: the number of selected elements is dynamic
-    values = ravel(site, where(site, x.mask, x.array, ZERO))
-    counts = bincount(site, values, ravel(site, where(site, x.mask, amount, ZERO)), minlength)
+    mask = x.wide_mask
+    values = ravel(site, where(site, mask, x.array, ZERO))
+    counts = bincount(site, values, ravel(site, where(site, mask, amount, ZERO)), minlength)
     return converted(site, counts, dtypes.int64) if is_none(weights) else counts
 
 

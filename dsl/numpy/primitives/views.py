@@ -47,10 +47,10 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     normalized = [_normalize_item(ctx, item, span) for item in items]
     items = _expand_ellipsis(ctx, base, normalized, span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
-        return _select_by_mask(ctx, base, items, span, name)
+        return _select_by_mask(ctx, base, items, _are_parted(normalized), span, name)
     gathers = [n for n, item in enumerate(items) if isinstance(item, Array)]
     if gathers:
-        return _gather(ctx, base, items, span, name)
+        return _gather(ctx, base, items, _are_parted(normalized), span, name)
     axes: list[Symbol] = []
     shape: list[Affine] = []
     index: list[Affine | Expr] = []
@@ -96,6 +96,19 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     return replace(
         result, body=Select(test, cast(location, dtype), cast(outside, dtype)), copied=True
     )
+
+
+def _are_parted(items: Sequence[Value]) -> bool:
+    """Whether a slice, None or `...` parts the advanced subscripts, arrays and numbers.
+
+    The axis of what they choose is then the first one; else it is where they are.
+    """
+    parts = [isinstance(item, Section) or item in (Static(None), Static(...)) for item in items]
+    while parts and parts[0]:
+        del parts[0]
+    while parts and parts[-1]:
+        del parts[-1]
+    return any(parts)
 
 
 def _copies(base: Array, items: Sequence[Value]) -> bool:
@@ -187,10 +200,13 @@ def _expand_ellipsis(
     return [*items[: dots[0]], *full, *items[dots[0] + 1 :]]
 
 
-def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Array:
+def _gather(
+    ctx: Context, base: Array, items: Sequence[Value], at_front: bool, span: Span, name: str
+) -> Array:
     """Return a gather by integer arrays, broadcast together, in NumPy's order of the result's axes.
 
-    Broadcast axes replace adjacent advanced subscripts, and come first where a slice parts them.
+    Broadcast axes replace adjacent advanced subscripts, and come first (`at_front`) where a slice
+    parts them.
     """
     if base.base is None:
         base = ctx.materialize(base, "gathered", span)
@@ -199,8 +215,6 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
     arrays = {n: as_array(ctx, items[n], span) for n in advanced}
     shape = broadcast_shape(ctx, [array.shape for array in arrays.values()], span)
     names = ctx.axes(len(shape))
-    is_adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
-    at_front = not is_adjacent
     axes: list[Symbol] = list(names) if at_front else []
     extents: list[Affine] = list(shape) if at_front else []
     index: list[Affine | Expr] = []
@@ -310,11 +324,12 @@ def _gather_position(
 
 
 def _select_by_mask(
-    ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str
+    ctx: Context, base: Array, items: Sequence[Value], at_front: bool, span: Span, name: str
 ) -> Masked:
     """Return the selection by a boolean mask; the other subscripts are applied first.
 
-    CdTypeError CD0506 for another array beside the mask.
+    The selected axis is where the mask is, or the first one (`at_front`). CdTypeError CD0506 for
+    another array beside the mask.
     """
     masks = [n for n, item in enumerate(items) if isinstance(item, Array)]
     if len(masks) > 1:
@@ -328,13 +343,20 @@ def _select_by_mask(
     assert isinstance(mask, Array)
     rest: list[Value] = []
     lead = sum(1 for item in items[: masks[0]] if isinstance(item, Section) or item == Static(None))
+    spanned = [Section(None, None, None)] * mask.rank if mask.rank else [Static(None)]
     for n, item in enumerate(items):
-        rest += [Section(None, None, None)] * mask.rank if n == masks[0] else [item]
+        rest += spanned if n == masks[0] else [item]
     inner = subscript(ctx, base, rest, span, name)
     assert isinstance(inner, Array)
+    if not mask.rank:  # it selects once or never
+        mask = replace(mask, axes=(ctx.symbol("i"),), shape=(const(1),))
     for axis in range(mask.rank):
         what = f"the mask of `{name}` does not have its size along axis {lead + axis}"
         ctx.equal_extents(mask.shape[axis], inner.shape[lead + axis], what, span)
-    index = tuple(var(inner.axes[lead + axis]) for axis in range(mask.rank))
-    wide = Array(inner.axes, inner.shape, mask.at(index), mask.kind, copied=True)
-    return Masked(inner, wide)
+    if at_front and lead:
+        order = [*range(lead, lead + mask.rank), *range(lead)]
+        order += range(lead + mask.rank, inner.rank)
+        axes, shape = tuple(inner.axes[n] for n in order), tuple(inner.shape[n] for n in order)
+        inner, lead = replace(inner, axes=axes, shape=shape, order=()), 0
+    mask = Array(mask.axes, mask.shape, mask.body, mask.kind, copied=True)
+    return Masked(inner, mask, start=lead)

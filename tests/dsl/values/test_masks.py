@@ -10,7 +10,7 @@ import pytest
 import plusequals as pe
 from plusequals.base.diagnostic import NOWHERE
 from plusequals.dsl.values.arrays import renamed
-from plusequals.dsl.values.masks import of_same_elements
+from plusequals.dsl.values.masks import aligned, of_same_elements
 from plusequals.dsl.values.values import Masked
 
 from ..elaborate.bench import Bench
@@ -60,3 +60,33 @@ def test_masks_are_the_same_by_what_they_say_not_by_the_names_of_their_axes() ->
     assert not of_same_elements(bench.ctx, Masked(x, mask), Masked(x, other), NOWHERE)
     longer = bench.array("o", np.zeros(3, bool))
     assert not of_same_elements(bench.ctx, Masked(x, mask, held=True), Masked(x, longer), NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [
+        ((4,), (4,)), ((), ()), ((1, 4), (1, 1, 4)), ((2, 1, 1), (2, 1, 1, 1)), ((3, 4), None),
+        ((6, 4), None),
+    ],
+)  # fmt: skip
+def test_an_array_meets_the_other_axes_of_a_selection(
+    shape: tuple[int, ...], found: tuple[int, ...] | None
+) -> None:
+    bench = Bench()
+    selection = Masked(
+        bench.array("x", np.zeros((2, 3, 4))), bench.array("m", np.zeros((2, 3), bool))
+    )
+    assert (selection.rank, selection.trailing, selection.spanned) == (2, 1, range(2))
+    given = bench.array("y", np.zeros(shape))
+    got = aligned(bench.ctx, given, selection, NOWHERE)
+    assert (got and tuple(size.constant for size in got.shape)) == found
+
+
+def test_a_selection_meets_one_with_the_same_axis_only() -> None:
+    bench = Bench()
+    x, y = bench.array("x", np.zeros((2, 2))), bench.array("y", np.zeros(2))
+    mask = bench.array("m", np.array([True, False]))
+    rows, columns = Masked(x, mask), Masked(x, mask, start=1)
+    assert aligned(bench.ctx, Masked(y, mask), columns, NOWHERE) is y
+    assert aligned(bench.ctx, Masked(y, mask), rows, NOWHERE) is None
+    assert aligned(bench.ctx, columns, rows, NOWHERE) is None

@@ -191,6 +191,8 @@ def materialized(ctx: Context, value: Value, label: str, span: Span) -> Value:
         case Group(items):
             parts = (_store_item(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return value.of(parts)
+        case Masked(array, _, True) if array.aliased is not None:
+            return value  # another name of a selection that is stored
         case Masked(array, mask, held_):
             copied_array = Array(array.axes, array.shape, array.body, array.kind, copied=True)
             stored_mask = mask if held_ else ctx.materialize(mask, "mask", span)

@@ -26,6 +26,8 @@ PROGRAMS = {
     "swapped views": "a, b = x[0], x[1]\na, b = b, a\na[0] = 9.0\nreturn x",
     "a mask is kept": "m = x > 3.0\nx[0, 0] = 50.0\nx[m] = 0.0\nreturn x",
     "a selection is kept": "s = x[x > 3.0]\nx[1] = 0.0\nreturn s.sum()",
+    "a selection has two names": "s = x[x > 3.0]\nt = s\nt += 1\nreturn s.sum(), x",
+    "a selection rebound": "s = x[x > 3.0]\nt = s\nt = t + 1\nreturn s.sum(), t.sum()",
     "a list of values": "l = [x[0, 0], x[0, 1]]\nx[0, 1] = 7.0\nreturn l[0], l[1]",
     "a name of two kinds in turn": "y = 1.0\ny = x * y\ny = y[0]\nreturn y",
 }

@@ -33,7 +33,7 @@ from ..values.types import (
     kind_of_number,
     negate,
 )
-from ..values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
+from ..values.values import Array, Group, Handle, Masked, Opaque, Scalar, Static, Value
 from .scope import Frame
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -
 
 
 def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
-    """Refuse (CD0404) `+` and `*` of list arguments, which Python concatenates and repeats."""
-    listed = any(isinstance(side, Array) and side.listed for side in (left, right))
+    """Refuse (CD0404) `+` and `*` of lists that are arrays here, which Python joins and repeats."""
+    listed = any(isinstance(side, Array | Masked) and is_list(side) for side in (left, right))
     joins = op == "+" and listed and is_list(left) and is_list(right)
     number = any(isinstance(side, Scalar | Static) for side in (left, right))
     if joins or op == "*" and listed and number:
@@ -355,7 +355,7 @@ def sequence_kind(value: Value) -> str:
 def is_numpy(value: Value) -> bool:
     """Whether a value is an array or a number of NumPy's, which make an array of a list beside."""
     match value:
-        case Array():
+        case Array() | Masked():
             return not is_list(value)
         case Scalar(_, kind):
             return not kind.weak

@@ -362,9 +362,10 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
 
 def is_list(value: Value) -> bool:
     """Whether a value is a list or tuple in Python: a display, a static one, or an argument, or a
-    part of one, that is represented by an array."""
-    if isinstance(value, Array):
-        return value.listed is not Listed.NO
+    part of one, that is represented by an array, or a comprehension with a test."""
+    array = value.array if isinstance(value, Masked) else value
+    if isinstance(array, Array):
+        return array.listed is not Listed.NO
     return items_of(value) is not None
 
 

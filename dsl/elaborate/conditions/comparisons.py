@@ -17,7 +17,7 @@ from ...values.call_site import is_list, items_of
 from ...values.exact_comparison import of_int_and_float
 from ...values.folding import PYTHON
 from ...values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
-from ...values.values import Array, Group, Opaque, Scalar, Static, Value
+from ...values.values import Array, Group, Masked, Opaque, Scalar, Static, Value
 from ..operators import (
     as_affine,
     as_python,
@@ -71,7 +71,9 @@ def compare_values(
         if _is_no_number(left) and _is_no_number(right):
             return identity.identity(frame, "is" if op == "==" else "is not", left, right, span)
     elif not is_converted and (_is_no_number(left) or _is_no_number(right)):
-        arrays = (isinstance(v, Array) and v.rank and not v.listed for v in (left, right))
+        arrays = (
+            isinstance(v, Array | Masked) and v.rank and not is_list(v) for v in (left, right)
+        )
         if op in ("==", "!=") and not any(arrays):
             return Static(op == "!=")
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"

@@ -261,3 +261,24 @@ def test_a_text_that_the_run_chooses_is_named(value: str) -> None:
 
 def test_a_text_of_both_sides_is_known() -> None:
     assert run("numpy", "x", 'return "a" if x > 1 else "a"', 0.5) == "a"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[m] == (1, 2, 3, 4)", "x[m] != [1, 2, 3, 4]", "range(4) > x[m]", "x[m] + (1, 2, 3, 4)",
+        "[1] * x[m]",
+    ],
+)  # fmt: skip
+def test_a_selection_is_an_array_beside_a_sequence(body: str) -> None:
+    args = np.arange(12.0).reshape(3, 4), np.array([True, False, True])
+    text = f"return np.sum({body}, axis=0), np.sum({body})"
+    assert_same(run("numpy", "x, m", text, *args), plain("x, m", text, *args))
+
+
+@pytest.mark.parametrize(
+    "body", ["[v for v in x if v > 0] + [1.0]", "[v for v in x if v > 0] * 2", "x[x > 0] == None"]
+)
+def test_a_tested_comprehension_is_joined_and_repeated_by_python_only(body: str) -> None:
+    with pytest.raises(CdTypeError, match="CD0404"):
+        run("numpy", "x", f"return len({body})", np.arange(3.0))

@@ -197,7 +197,7 @@ def _math_handlers() -> Iterator[tuple[object, Handler]]:
     for name in ("floor", "ceil", "trunc"):
         function = getattr(math, name)
         yield function, folds(function, takes(name, casts.to_integer(name)))
-    yield math.prod, folds(math.prod, takes("prod", reducer("prod")))
+    yield math.prod, folds(math.prod, takes("prod", p.python_product))
     power_handler = e.ufunc_handler(np.power, python=True)
     yield pow, folds(pow, takes("pow", partial(_power, power_handler)))
     for name in ("gcd", "lcm", "isqrt", "factorial", "comb", "perm", "gamma", "lgamma", "dist",

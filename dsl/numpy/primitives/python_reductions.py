@@ -28,6 +28,7 @@ from .reductions import (
     accumulate,
     as_pythons,
     operand,
+    reducer,
     require_elements,
     require_ordered,
     truth_reducer,
@@ -169,6 +170,13 @@ def python_truth(name: str) -> Body:
         return as_pythons(truth_reducer(name)(site, given))
 
     return body
+
+
+def python_product(site: Site, iterable: Value) -> Value:
+    """Return `math.prod` of a rank-1 array or a sequence."""
+    if items_of(iterable) is None:
+        python_operand(site, iterable, "prod")
+    return reducer("prod")(site, iterable)
 
 
 def python_len(site: Site, obj: Value) -> Value:

@@ -21,7 +21,7 @@ from ..values.arrays import describe
 from ..values.builder import NeedKind, error
 from ..values.range_analysis import Assumptions
 from ..values.types import Kind, join
-from ..values.values import Array, Group, Scalar, Static, Unset, Value
+from ..values.values import Array, Group, Masked, Scalar, Static, Unset, Value
 from . import object_attributes
 from .aliasing import seeing, seen_by_callers
 from .bindings import NeedPeel, is_number, open_slot, uses_symbols
@@ -83,7 +83,7 @@ def carried(
                 _add_attributes(frame, entry, statement.span, rebound, (live, not_set_first))
                 _require_created_again(frame, statement, entry, not_set_first)
                 wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
-                _refuse_carried_constants(frame, statement, entry, not_set_first)
+                _refuse_carried_constants(frame, statement, entry, not_set_first, use)
         except NeedKind as need:
             if need.inner is statement:
                 raise
@@ -291,13 +291,16 @@ def _is_bound_at_jumps(frame: Frame, name: str, value: Value) -> bool:
 
 
 def _refuse_carried_constants(
-    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], not_set_first: set[str]
-) -> None:
-    """Refuse (CD0208) a loop-carried text or tuple: one that the previous iteration has changed."""
+    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], not_set_first: set[str],
+    use: Mapping[str, str],
+) -> None:  # fmt: skip
+    """Refuse (CD0208) a loop-carried text, tuple or selection: one that the previous iteration has
+    changed."""
     for name in sorted(not_set_first & entry.keys()):
         before, current = entry[name], frame.names.get(name)
         is_static = isinstance(before, Group | Static) and not is_number(before)
-        if is_static and current is not None and not same_binding(current, before):
+        is_read = isinstance(before, Masked) and use[name] == "read"
+        if (is_static or is_read) and current is not None and not same_binding(current, before):
             raise error(
                 "CD0208",
                 CdTypeError,
@@ -305,6 +308,11 @@ def _refuse_carried_constants(
                 "iteration makes another of it",
                 statement.span,
                 helps=(
+                    f"change it in place: `{name} *= 2`, `{name} += y[mask]`",
+                    f"or select in the loop, from a whole array: `{name} = x[mask]`",
+                )
+                if is_read
+                else (
                     "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
                     "`a, b = b, a + b` in it",
                     "or use an array for what changes: `t = np.zeros(n)` before the loop",

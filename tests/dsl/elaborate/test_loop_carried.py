@@ -332,3 +332,23 @@ def test_an_array_that_others_have_is_not_made_again_in_each_iteration(text: str
     f = pe.cd_from_source(text.replace("f(x", "f(m, x"), backend="numpy")
     with pytest.raises(CdError, match="CD0208"):
         f(np.zeros((2, 2)), np.zeros(2), 3)
+
+
+@pytest.mark.parametrize("body", ["s += v.sum()\n    v = v * 2", "w = v\n    v = x[m] * w.sum()"])
+@pytest.mark.parametrize("loop", ["for t in range(3):", "while s < 99:"])
+def test_a_selection_is_not_carried_into_the_next_iteration(loop: str, body: str) -> None:
+    text = f"v = x[m]\ns = 0.0\n{loop}\n    {body}\nreturn s"
+    with pytest.raises(CdError, match="CD0208.* each iteration makes another"):
+        run("numpy", "x, m", text, np.arange(3.0), np.array([True, False, True]))
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["v = x[m] * t", "v += t", "x[m] = v * t", "if t > 0:\n        v = x[m]\n        x += v.sum()"],
+)
+def test_a_selection_that_each_iteration_makes_or_changes(body: str) -> None:
+    text = f"v = x[m]\nfor t in range(3):\n    {body}\nreturn x"
+    given, mask = np.arange(3.0), np.array([True, False, True])
+    mine = given.copy()
+    assert_same(run("numpy", "x, m", text, mine, mask), plain("x, m", text, given, mask))
+    assert_same(mine, given)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from functools import reduce as fold_left
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from .constant_tables import array_table
 from .fix_hints import PICK
 from .masks import aligned, unaligned
 from .memory_order import in_memory, of_operands, of_rest
-from .types import Kind, Unfit, apply, cast, join, kind_of_number, number
+from .types import Kind, Unfit, apply, cast, join, kind_of_number, number, same_kind
 from .values import (
     Array,
     Bound,
@@ -126,10 +127,8 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
             size = const((numbers[-1] - numbers[0]) // numbers.step + 1)
             return Array((axis,), (size,), Position(at), Kind(dtypes.int64), copied=True)
         case Group(items, _) if items:
-            table = array_table(ctx, value, span)
-            if table is not None:
-                return table
-            return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
+            rows, kinds = _rows(ctx, value, span)
+            return _stack_rows(ctx, rows, fold_left(join, kinds), span)
         case Group():
             kind = Kind(dtypes.float64)
             return Array(ctx.axes(1), (const(0),), number(0.0, kind), kind)
@@ -143,6 +142,45 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
             )  # fmt: skip
         case _:
             raise error("CD0402", CdTypeError, f"{describe(value)} is not an array", span)
+
+
+def as_stored(ctx: Context, value: Value, dtype: dtypes.DType, span: Span) -> Array:
+    """Return a value to be stored in elements of a type as an array; see `as_array`.
+
+    The items of a sequence are converted to that type at once, where its own may be stored in it.
+    """
+    if not isinstance(value, Group) or not value.items:
+        return as_array(ctx, value, span)
+    rows, kinds = _rows(ctx, value, span)
+    kind = fold_left(join, kinds)
+    return _stack_rows(ctx, rows, Kind(dtype) if same_kind(kind, dtype) else kind, span)
+
+
+_Rows = Array | list["_Rows"]
+"""The arrays in nested sequences."""
+
+
+def _rows(ctx: Context, value: Value, span: Span) -> tuple[_Rows, list[Kind]]:
+    """Return the arrays in nested sequences, and the strong kind of each in their order.
+
+    NumPy makes an array of a sequence before any operation, in which Python's numbers are 64 bits
+    wide: they do not adapt to the other items.
+    """
+    if not isinstance(value, Group) or not value.items:
+        array = as_array(ctx, value, span)
+        return array, [strong(array.kind)]
+    table = array_table(ctx, value, span)
+    if table is not None:
+        return table, [table.kind]
+    parts = [_rows(ctx, item, span) for item in value.items]
+    return [rows for rows, _ in parts], [kind for _, kinds in parts for kind in kinds]
+
+
+def _stack_rows(ctx: Context, rows: _Rows, kind: Kind, span: Span) -> Array:
+    """Return nested sequences of arrays as one array of a kind."""
+    if isinstance(rows, Array):
+        return rows
+    return stack(ctx, [_stack_rows(ctx, row, kind, span) for row in rows], 0, span, kind)
 
 
 def _is_int64(numbers: range) -> bool:
@@ -297,11 +335,15 @@ def count(shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
     return total
 
 
-def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array:
-    """Return the arrays stacked along a new axis, as a new array of their promoted type."""
-    kind = arrays[0].kind
-    for array in arrays[1:]:
-        kind = join(kind, array.kind)
+def stack(
+    ctx: Context, arrays: Sequence[Array], axis: int, span: Span, kind: Kind | None = None
+) -> Array:
+    """Return the arrays stacked along a new axis, as a new array of a kind.
+
+    Without one, of the strong kind that `np.array` gives to a list of them: each is promoted with
+    what those before it promote to.
+    """
+    kind = kind or fold_left(join, (strong(array.kind) for array in arrays))
     shape = arrays[0].shape
     for array in arrays[1:]:
         if array.rank != len(shape) or any(map(ctx.assumptions.differ, array.shape, shape)):

@@ -7,7 +7,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS, Op
-from .arrays import as_array, describe
+from .arrays import as_array, as_stored, describe
 from .broadcasting import broadcast_to, shape_text
 from .builder import Context, error
 from .masks import aligned
@@ -39,7 +39,8 @@ def assign(
             "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
             helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
         )  # fmt: skip
-    operand = broadcast_to(ctx, as_array(ctx, value, span), array.shape, span)
+    stored = value if op is not None else as_stored(ctx, value, array.kind.dtype, span)
+    operand = broadcast_to(ctx, as_array(ctx, stored, span), array.shape, span)
     element = operand.at(tuple(var(axis) for axis in array.axes))
     store_element(ctx, array, (element, operand.kind), span, op, where, value)
 

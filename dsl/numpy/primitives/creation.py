@@ -197,23 +197,24 @@ def _prepend_axes(site: Site, array: Array, rank: int) -> Array:
 def _stack_nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
     """Return nested sequences as an array; constant ones become a table in the program.
 
-    Python numbers become 64-bit ones, or have to fit in `dtype` where it is given.
+    Python numbers become 64-bit ones, or have to fit in `dtype`, to which all items are converted.
     """
-    items = items_of(value)
-    if items is None or not items:
-        if dtype is not None and array_of(site, value).kind in (WEAK_INT, WEAK_FLOAT):
-            value = assigned(site, value, dtype)
+    if dtype is None:
         return with_strong_type(array_of(site, value))
-    table = array_table(site.ctx, value, site.span)
+    items, table = items_of(value), array_table(site.ctx, value, site.span)
     if table is not None:
         _require_table_fits(site, table, dtype)
-        return table
-    return stack(site.ctx, [_stack_nested(site, item, dtype) for item in items], 0, site.span)
+        value = table
+    elif items:
+        return stack(site.ctx, [_stack_nested(site, x, dtype) for x in items], 0, site.span)
+    elif array_of(site, value).kind in (WEAK_INT, WEAK_FLOAT):
+        value = assigned(site, value, dtype)
+    return array_of(site, converted(site, value, dtype))
 
 
-def _require_table_fits(site: Site, table: Array, dtype: DType | None) -> None:
+def _require_table_fits(site: Site, table: Array, dtype: DType) -> None:
     """Require that the extremes of a constant table fit in an element type."""
-    if dtype is None or table.kind.dtype not in (dtypes.int64, dtypes.float64):
+    if table.kind.dtype not in (dtypes.int64, dtypes.float64):
         return
     assert isinstance(table.body, Read), "a table is read"
     data = site.ctx.tables[table.body.node]
@@ -546,9 +547,7 @@ def astype(
 
     CdTypeError CD0405 for a conversion that `casting` does not permit.
     """
-    element = dtype_of(site, dtype)
-    if element is None:
-        element = dtypes.float64
+    element = dtype_of(site, dtype) or dtypes.float64
     if not is_none(casting):
         _require_cast(site, strong_of(array_of(site, a).kind), element, casting)
     if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):

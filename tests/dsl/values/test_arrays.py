@@ -27,6 +27,7 @@ from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.ops import OPS
 
 from ..elaborate.bench import Bench
+from ..elaborate.numpy_oracle import assert_same_as_numpy
 
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
@@ -143,3 +144,24 @@ def test_only_what_has_sums_is_stored() -> None:
     stored = with_sums_stored(bench.ctx, sums, "values", NOWHERE)
     assert stored.element is not None and stored.element.node.label == "values"
     assert with_sums_stored(bench.ctx, x, "values", NOWHERE) is x
+
+
+LISTS = (
+    "np.max([k[0, 0], 300]), np.mean([k[0, 0], 300]), np.sum([k[0, 0], 300])",
+    "np.array_equal([k[0, 0], 300], [k[0, 0], 44])",
+    "np.max([y[0, 0], 1e300]), y[0, :3] * [1, 2, w[0]], [1, w[0]] * y[0, :2]",
+    "np.max([k[0, 0], n]), k[0, :2] * [n, k[0, 0]], y[0, :2] * (s, w[0])",
+    "np.cumsum([k[0, 0], 300]), np.argmax([k[0, 0], 300]), np.median([k[0, 0], 300])",
+    "np.where(k[0, :2] > 0, [k[0, 0], 300], k[0, :2]), np.sort([k[0, 0], 300])",
+    "np.max([[k[0, 0], 300], [1, 2]]), np.max([k[0, :2], [300, 1]])",
+    "np.array([[k[0, 0]], [u[0]], [y[0, 0]]]), np.array([[k[0, 0], u[0]], [h[0, 0], 2]])",
+    "np.maximum.reduce([k[0, 0], 300]), np.searchsorted([k[0, 0], 300], u)",
+    "sum([k[0, 0], 3]), max([k[0, 0], 3]), min([k[0, 0], n])",
+    "y[0, :2] = [y[1, 0], 2.5]\nk[0, :2] = [k[1, 0], 3]\nk[1, :2] += [k[2, 0], n]\nreturn y, k",
+    "np.array([k[0, 0], 3], np.uint8), np.array([u[0], idx[0]], np.uint64), np.array([s, 1], int)",
+)
+
+
+@pytest.mark.parametrize("body", LISTS)
+def test_numbers_of_python_in_a_list_are_of_64_bits(body: str) -> None:
+    assert_same_as_numpy(body)

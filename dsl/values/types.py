@@ -16,7 +16,7 @@ import numpy as np
 
 from ...base.dataclass import dataclass
 from ...lowering.ir import dtypes
-from ...lowering.ir.dtypes import DType, promote
+from ...lowering.ir.dtypes import DType, promote, promote_all
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const
 from ...lowering.ir.ops import OPS, Op
@@ -98,7 +98,9 @@ def join_all(kinds: Sequence[Kind]) -> Kind:
     >>> join_all([Kind(dtypes.int8), WEAK_FLOAT, Kind(dtypes.float32)])
     float32
     """
-    return fold_left(join, sorted(kinds, key=lambda kind: kind.weak))
+    strong = [kind.dtype for kind in kinds if not kind.weak]
+    common = [Kind(promote_all(*strong))] if strong else []
+    return fold_left(join, [*common, *(kind for kind in kinds if kind.weak)])
 
 
 def same_kind(source: Kind, target: DType) -> bool:

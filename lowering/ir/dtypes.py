@@ -111,6 +111,21 @@ def promote(left: DType, right: DType) -> DType:
     return BY_NAME[np.promote_types(left.name, right.name).name]
 
 
+@cache
+def promote_all(*types: DType) -> DType:
+    """Return the common type of one or more strong operands, as NumPy's `result_type` does.
+
+    It is not that of pairs: of int16, uint16 and float32 a pair would give int32, and float64 then.
+
+    >>> promote_all(int16, uint16, float32), promote_all(bfloat16, int8, float32)
+    (float32, float32)
+    """
+    known = [dtype.numpy for dtype in types if dtype is not bfloat16]
+    if len(known) < len(types):
+        return promote(bfloat16, BY_NAME[np.result_type(*known).name]) if known else bfloat16
+    return BY_NAME[np.result_type(*known).name]
+
+
 def is_weaker(kind: Kind, than: Kind) -> bool:
     """Whether a Python scalar of this kind adapts to an array of kind `than` (NumPy's rule).
 

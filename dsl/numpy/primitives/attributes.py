@@ -12,7 +12,7 @@ from ....lowering.ir.indexing import const, multiply
 from ...source.fingerprint import is_library
 from ...values.builder import error
 from ...values.call_site import Site, array_of, dtype_object
-from ...values.types import Kind, join, kind_of_number
+from ...values.types import Kind, join_all, kind_of_number
 from ...values.values import Array, Bound, Group, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, imag, real
 from .python_reductions import as_number, shape_of
@@ -159,11 +159,10 @@ def result_type(site: Site, *arrays_and_dtypes: Value) -> Value:
 
     CdTypeError CD0440 without arguments.
     """
-    promoted: Kind | None = None
+    kinds = []
     for value in arrays_and_dtypes:
         dtype = dtype_object(value.value) if isinstance(value, Static) else None
-        value_kind = Kind(dtype) if dtype is not None else array_of(site, value).kind
-        promoted = value_kind if promoted is None else join(promoted, value_kind)
-    if promoted is None:
+        kinds.append(Kind(dtype) if dtype is not None else array_of(site, value).kind)
+    if not kinds:
         raise error("CD0440", CdTypeError, "`np.result_type` takes at least one value", site.span)
-    return Static(strong_of(promoted).numpy)
+    return Static(strong_of(join_all(kinds)).numpy)

@@ -35,7 +35,7 @@ from ...values.call_site import (
     static_int,
 )
 from ...values.memory_order import k_order, normal, strides_of
-from ...values.types import Kind, cast
+from ...values.types import Kind, cast, join_all
 from ...values.values import Array, Group, Order, Scalar, Static, Value
 from .elementwise import arithmetic
 from .joining import stacked
@@ -43,7 +43,7 @@ from .powers import power
 from .python_reductions import as_number
 from .reductions import accumulate
 from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze
-from .ufuncs import combine_of, resolved, strong_of
+from .ufuncs import combine_of, strong_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,7 @@ def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
 
 
 def _product(operands: Sequence[Operand], symbols: dict[str, Symbol]) -> tuple[Expr, Kind]:
-    kinds = [operand.array.kind for operand in operands]
-    kind = kinds[0]
-    for next_kind in kinds[1:]:
-        kind = Kind(resolved(np.multiply, (kind, next_kind))[-1])
+    kind = join_all([operand.array.kind for operand in operands])
     dtype = kind.dtype.compute
     op = OPS["and"] if dtype.kind == "b" else OPS["mul"]
     result: Expr | None = None

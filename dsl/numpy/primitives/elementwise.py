@@ -37,6 +37,7 @@ from ...values.call_site import (  # fmt: skip
     dtype_of,
     folds,
     is_none,
+    items_of,
     static_bool,
     stored,
     with_out,
@@ -230,10 +231,24 @@ def clip(
     low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
     if is_none(low) and is_none(high):
         return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
+    if not is_none(low) and not is_none(high):
+        low, high = (v if items_of(v) is None else array_of(site, v) for v in (low, high))
+        a = _of_common_type(site, a, low, high)
     for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
         if not is_none(limit):
             a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
     return a
+
+
+def _of_common_type(site: Site, a: Value, *limits: Value) -> Value:
+    """Return the values in the common type of them and of both limits, where one limit after the
+    other would give another: of int16, uint16 and float32 it is float32, and no int32 on the way.
+    """
+    kinds = [powers.kind_of(site, value) for value in (a, *limits)]
+    common = join_all(kinds)
+    if common.weak or join(join(kinds[0], kinds[1]), kinds[2]) == common:
+        return a
+    return converted(site, a, common.dtype)
 
 
 def numpy_clip(

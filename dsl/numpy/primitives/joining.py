@@ -48,7 +48,7 @@ from ...values.call_site import (
 )
 from ...values.memory_order import if_fortran, in_k_order
 from ...values.stores import assign, require_storable
-from ...values.types import BOOL, Kind, any_of, cast
+from ...values.types import BOOL, Kind, any_of, cast, join_all
 from ...values.values import Array, Group, Masked, Scalar, Section, Static, Value
 from .elementwise import arithmetic, converted
 from .python_reductions import as_number
@@ -103,7 +103,7 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
             site.span,
         )
     dim = axis_of(site, axis, parts[0].rank)
-    element = dtype_of(site, dtype) or _promote_kinds([part.kind for part in parts]).dtype
+    element = dtype_of(site, dtype) or join_all([part.kind for part in parts]).dtype
     for part in parts:
         _require_joined(site, part, element)
     offsets = [const(0)]
@@ -132,13 +132,6 @@ def _require_joined(site: Site, part: Array, dtype: DType) -> None:
         raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
-def _promote_kinds(kinds: Sequence[Kind]) -> Kind:
-    kind = kinds[0]
-    for next_kind in kinds[1:]:
-        kind = Kind(dtypes.promote(kind.dtype, next_kind.dtype))
-    return kind
-
-
 def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
     """Return the arrays joined along a new axis."""
     parts = arrays_in(site, arrays)
@@ -148,7 +141,8 @@ def stacked(site: Site, arrays: Value, axis: Value = ZERO) -> Value:
         for extent, other_extent in zip(parts[0].shape, part.shape, strict=True):
             site.ctx.equal_extents(extent, other_extent, "stacked arrays", site.span)
     dim = axis_of(site, axis, parts[0].rank + 1)
-    result = stack(site.ctx, parts, dim, site.span)
+    kind = join_all([part.kind for part in parts])
+    result = stack(site.ctx, parts, dim, site.span, kind)
     expanded = (expand_dims(site, part, Static(dim)) for part in parts)
     return in_k_order(
         site.ctx,

@@ -24,6 +24,7 @@ from plusequals.dsl.values.types import (
     cast,
     constant_text,
     join,
+    join_all,
     kind_of_number,
     negate,
     same_kind,
@@ -148,3 +149,15 @@ def test_numbers_are_told_apart_by_their_bits() -> None:
     pairs = [(nan, -nan), (np.float32(nan), -np.float32(nan)), (0.0, -0.0), (Called(1), Called(2))]
     assert all(constant_text(one) != constant_text(two) for one, two in pairs)
     assert [constant_text(one) for one in (True, 3, "a", 1.5)] == ["True", "3", "'a'", "1.5"]
+
+
+def test_several_kinds_join_as_the_result_type_of_numpy() -> None:
+    numbers = ((WEAK_INT, 1), (WEAK_FLOAT, 1.0), (WEAK_COMPLEX, 1j))
+    for types in itertools.combinations_with_replacement(STRONG, 3):
+        for chosen in itertools.permutations(types):
+            kinds, given = [Kind(each) for each in chosen], [each.numpy for each in chosen]
+            assert join_all(kinds).dtype.numpy == np.result_type(*given)
+            for weak, number in numbers:
+                joined = join_all([weak, *kinds]).dtype.numpy
+                assert joined == np.result_type(*given, number)
+    assert join_all([WEAK_INT, WEAK_FLOAT]) == WEAK_FLOAT

@@ -202,3 +202,21 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+MIXED = "k1, u1, h1 = k[0], u, h[0]\n"
+SEVERAL = (
+    "np.concatenate([k1, u1, h1])", "np.hstack([u1, k1, h1])", "np.vstack([k1, h1, u1])",
+    "np.dstack([k1, u1, h1])", "np.column_stack([k1, u1, h1])", "np.stack([k1, u1, h1])",
+    "np.block([[k1, u1, h1]])", "np.block([[k1, u1], [h1, h1]])", "np.r_[k1, u1, h1]",
+    "np.c_[k1, u1, h1]", "np.clip(k1, u1, h1)", "k1.clip(u1, h1)", "k1.clip([0, 1, 2, 3], h1)",
+    "np.select([k1 > 1, k1 > 0], [k1, u1], h1)", "np.einsum('i,i,i->i', k1, u1, h1)",
+    "np.result_type(k1, u1, h1)", "np.result_type(k1, u1, h1, 2.5)",
+    "np.append(k1, [u[0], h[0, 0]])",
+    "np.array([k1[0], u1[0], h1[0]])", "np.array([k1, u1, h1])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SEVERAL)
+def test_several_types_have_one_common_type(body: str) -> None:
+    assert_same_as_numpy(MIXED + body)

@@ -37,12 +37,14 @@ from ..values.values import Array, Group, Handle, Masked, Opaque, Scalar, Static
 from .scope import Frame
 
 if TYPE_CHECKING:
+    from ..numpy.primitives import powers
     from . import truth
     from .captures import named_tuples
     from .conditions import identity
 else:  # imported lazily: few programs need them
-    truth, named_tuples, identity = lazy_modules(
-        __package__, ".truth", ".captures.named_tuples", ".conditions.identity"
+    powers, truth = lazy_modules(__package__, "..numpy.primitives.powers", ".truth")
+    named_tuples, identity = lazy_modules(
+        __package__, ".captures.named_tuples", ".conditions.identity"
     )
 
 BINARY = {
@@ -104,7 +106,7 @@ def _elementwise_binary(ctx: Context, op: str, left: Value, right: Value, span: 
         half = isinstance(right, Static) and type(right.value) is float and right.value == 0.5
         if half and isinstance(left, Array) and left.rank and left.kind.dtype.kind == "c":
             return _apply_ufunc(np.sqrt, Site(ctx, span), left)  # as NumPy, arrays only
-        return _apply_ufunc(np.power, Site(ctx, span), left, right)
+        return powers.power(Site(ctx, span), left, right, np.power, python=True)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,8 +23,8 @@ from ..values.call_site import (
     with_out,
 )
 from ..values.memory_order import as_new
-from ..values.types import WEAK_COMPLEX
-from ..values.values import Array, Scalar, Static, Value
+from ..values.types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, Kind, kind_of_number
+from ..values.values import Array, Group, Scalar, Static, Value
 from . import composed as o
 from .primitives import (
     accumulate,
@@ -45,13 +46,13 @@ from .primitives import elementwise as e
 from .primitives import joining as j
 from .primitives import reductions as r
 from .primitives import shaping as s
-from .primitives.ufuncs import OP_OF, combine_of
+from .primitives.ufuncs import OP_OF, combine_of, strong_of
 
 
 def handlers() -> Iterator[tuple[object, Handler]]:
     """Yield each function of NumPy that the language supports, with its handler."""
     for ufunc in OP_OF:
-        yield ufunc, e.ufunc_handler(ufunc, python=ufunc is np.power)
+        yield ufunc, e.ufunc_handler(ufunc)
         yield ufunc.outer, takes(f"{ufunc.__name__}.outer", partial(l.ufunc_outer, ufunc))
     for scalar in (
         np.bool_,
@@ -100,6 +101,8 @@ def handlers() -> Iterator[tuple[object, Handler]]:
             handler = _with_arrays(handler)
         if function in _FOLDED:
             handler = folds(function, handler)
+        if function not in _OF_PYTHON:
+            handler = _with_numpy_numbers(handler)
         if function not in _VIEWS:
             handler = _with_numpy_layout(handler)
         yield function, handler if out is None else with_out(handler, None if out < 0 else out)
@@ -117,6 +120,31 @@ def _with_arrays(handler: Handler) -> Handler:
         return handler(site, tuple(convert(site, value) for value in args), converted)
 
     return handle
+
+
+def _with_numpy_numbers(handler: Handler) -> Handler:
+    """Wrap a handler of a function that makes arrays of its arguments: what it returns of Python's
+    numbers are NumPy's, which do not adapt to other operands."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        return _as_numpy(handler(site, args, keywords))
+
+    return handle
+
+
+def _as_numpy(value: Value) -> Value:
+    """Return a value, numbers of Python in it as the 64-bit ones of NumPy."""
+    match value:
+        case Static(number) if kind_of_number(number) in (WEAK_BOOL, WEAK_FLOAT, WEAK_COMPLEX):
+            return Static(np.asarray(number)[()])
+        case Static(int() as number) if -(2**63) <= number < 2**63:
+            return Static(np.int64(number))
+        case Scalar(_, kind) | Array(_, _, _, kind) if kind.weak:
+            return replace(value, kind=Kind(strong_of(kind)))
+        case Group(items):
+            return value.of(map(_as_numpy, items))
+        case _:
+            return value
 
 
 def _with_numpy_layout(handler: Handler) -> Handler:
@@ -138,7 +166,7 @@ _ELEMENTWISE: tuple[Row, ...] = (
     (np.isposinf, e.infinite("+"), 1), (np.isneginf, e.infinite("-"), 1),
     (np.round, casts.rounded, 2), (np.around, casts.rounded, 2), (np.fix, e.fix, 1),
     (np.real, e.real, None), (np.imag, e.imag, None), (np.angle, e.angle, None),
-    (np.divmod, e.division_pair, None), (np.modf, e.parts_of, None),
+    (np.divmod, e.numpy_division_pair, None), (np.modf, e.parts_of, None),
     (np.isclose, e.isclose, None), (np.nan_to_num, e.nan_to_num, None), (np.sinc, e.sinc, None),
 )  # fmt: skip
 
@@ -263,6 +291,12 @@ _VIEWS: frozenset[Callable[..., object]] = frozenset(
      np.nancumsum, np.nancumprod, np.unwrap, np.block, np.unravel_index)
 )  # fmt: skip
 """Functions whose results may be views of their arguments, or are composed in NumPy's layout."""
+
+_OF_PYTHON: frozenset[Callable[..., object]] = frozenset(
+    (np.real, np.imag, np.shape, np.ndim, np.size, np.isscalar, np.iscomplexobj, np.isrealobj,
+     np.allclose, np.array_equal)
+)  # fmt: skip
+"""Functions that return objects of Python, or the parts that a number of Python has itself."""
 
 _VIEW_METHODS = frozenset(
     ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "conj", "conjugate",

@@ -318,7 +318,7 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
             subscripts,
             "write it first, as a text: `np.einsum('ij,jk->ik', a, b)`",
         )
-    arrays = [array_of(site, operand) for operand in operands]
+    arrays = [_as_strong_array(site, operand) for operand in operands]
     inputs, arrow, output = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(arrays):
@@ -426,6 +426,8 @@ def matvec(site: Site, x1: Value, x2: Value) -> Value:
 def kron(site: Site, a: Value, b: Value) -> Value:
     """Return `np.kron`: the Kronecker product, a reshaped outer product of interleaved axes."""
     left, right = _as_strong_array(site, a), _as_strong_array(site, b)
+    if not left.rank or not right.rank:
+        return _multiply_scalar(site, left, right)
     rank = max(left.rank, right.rank)
     sides = []
     for array, parity in ((left, 1), (right, 0)):

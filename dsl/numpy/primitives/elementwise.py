@@ -371,6 +371,12 @@ def division_pair(site: Site, x: Value, y: Value) -> Value:
     return Group((arithmetic(site, "//", x, y), arithmetic(site, "%", x, y)))
 
 
+def numpy_division_pair(site: Site, x: Value, y: Value) -> Value:
+    """Return `np.divmod`, of Python's numbers those of NumPy."""
+    ufuncs = (np.floor_divide, np.remainder)
+    return Group(tuple(elementwise(site.ctx, combine_of(u), [x, y], site.span) for u in ufuncs))
+
+
 def parts_of(site: Site, x: Value) -> Value:
     """Return `np.modf`: the fractional and the integral part, both with the sign of `x`.
 
@@ -400,7 +406,8 @@ def infinite(sign: str) -> Body:
             text = "complex infinities have no sign"
             helps = ("take a part: `.real`, `.imag`",)
             raise error("CD0404", CdTypeError, text, site.span, helps=helps)
-        return arithmetic(site, "==", x, Static(float(f"{sign}inf")))
+        infinity = Static(float(f"{sign}inf"))
+        return elementwise(site.ctx, combine_of(np.equal), [x, infinity], site.span)
 
     return body
 

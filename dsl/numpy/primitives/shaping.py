@@ -12,7 +12,7 @@ from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.expressions import Domain
 from ....lowering.ir.indexing import Affine, Symbol, const, multiply, var
-from ...values.arrays import describe, permuted
+from ...values.arrays import describe, permuted, strong
 from ...values.broadcasting import broadcast_to
 from ...values.builder import NeedOrder, compare, error
 from ...values.call_site import (
@@ -50,8 +50,14 @@ def remap(
 
 
 def _with_base(site: Site, value: Value) -> Array:
-    """Return a value as an array with a base that views can share."""
-    return based(site.ctx, array_of(site, value), site.span)
+    """Return a value as an array of NumPy with a base that views can share."""
+    return based(site.ctx, _numpy_array(site, value), site.span)
+
+
+def _numpy_array(site: Site, value: Value) -> Array:
+    """Return `np.asarray(value)`: of a number of Python an array of 64-bit ones, which promotes."""
+    array = array_of(site, value)
+    return replace(array, kind=strong(array.kind)) if array.kind.weak else array
 
 
 def transpose(site: Site, a: Value, axes: Value = NONE) -> Value:
@@ -187,7 +193,7 @@ _ORDERS = ("C", "A", "F", "K")
 
 def elements(site: Site, a: Value, order: Value = Static("C")) -> Array:
     """Return all elements along one axis, for uses that cannot observe aliasing."""
-    array = array_of(site, a)
+    array = _numpy_array(site, a)
     if array.rank == 1:
         return array
     return _reshape_in_order(site, array, (None,), _axis_order(site, array, order, _ORDERS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..elaborate.numpy_oracle import assert_same_as_numpy
+from ..elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy
 
 PROGRAMS = (
     """\
@@ -175,3 +175,42 @@ return u2, u - u, -u, u // 3, u % 7
 @pytest.mark.parametrize("body", PROGRAMS)
 def test_a_program_does_what_numpy_does(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+OF_A_NUMBER = (
+    "np.squeeze({})", "np.ravel({})", "np.repeat({}, 4)", "np.tile({}, 4)", "np.expand_dims({}, 0)",
+    "np.broadcast_to({}, (4,))", "np.atleast_1d({})", "np.atleast_2d({})", "np.atleast_3d({})",
+    "np.transpose({})", "np.reshape({}, (1,))", "np.roll({}, 1)", "np.meshgrid({}, 1)[0]",
+    "np.power({}, 2)", "np.power(2, {})", "np.divmod({}, 2)[0]", "np.divmod({}, 2)[1]",
+    "np.angle({})", "np.modf({})[0]", "np.round({})", "np.fix({})", "np.real({})", "np.imag({})",
+    "np.clip({}, 0, 3)", "np.nan_to_num({})", "np.flip({})", "np.take({}, 0)", "np.asarray({})",
+    "np.dot({}, 1)", "np.kron({}, 2)", "np.einsum('->', {})", "np.einsum(',->', {}, 2)",
+    "np.sum({})", "np.ptp({})", "np.shape({})", "np.size({})", "np.append({}, 1)[:1]",
+    "np.cumsum({})", "np.array_equal({}, 2)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OF_A_NUMBER)
+def test_a_function_of_a_number_of_python_gives_one_of_numpy(call: str) -> None:
+    for number in ("n", "s", "3", "2.5"):
+        result = call.format(number)
+        product = "" if "shape" in call else f", ({result}) * k[0], ({result}) * w[:4]"
+        assert_same_as_numpy(f"{result}{product}")
+
+
+NUMBERS = (
+    "np.power(n, 2) * k, np.power(3, 2) * k", "~np.isposinf(2.5), ~np.isneginf(s), ~np.isinf(n)",
+    "np.angle(2j) * y, np.angle(1j * s) * y",
+    "np.einsum('i,->i', k[0], 2), np.einsum('i,->i', w, s)",
+    "s.real * y, np.real(s) * y, math.pow(s, 2) * y, divmod(n, 2)[0] * k, n**2 * k",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NUMBERS)
+def test_numbers_of_numpy_do_not_adapt(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+def test_a_negative_power_of_integers_is_refused() -> None:
+    assert_refused_as_by_numpy("np.power(3, -1)", "CD0442", "negative integer powers")
+    assert_refused_as_by_numpy("np.power(n, -1)", "CD0450", "negative integer powers")

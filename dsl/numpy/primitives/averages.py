@@ -166,7 +166,11 @@ def _variance(
     keepdims: bool,
     where: Expr | None,
 ) -> Value:
-    """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation."""
+    """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation.
+
+    The mean and the sum of squares are in `dtype`, the deviations in what it and the elements
+    promote to.
+    """
     array = cheap_or_stored(site.ctx, array, "values", site.span)
     element = array.kind.dtype
     kind = Kind(dtype or (dtypes.float64 if element.kind in "biu" else element))
@@ -177,16 +181,15 @@ def _variance(
         raise _dtype_error(site, "variance", array, kind.dtype, fix)
     center = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
     center = stored_once(site, center, "mean")
+    work = Kind(dtypes.promote(strong_of(array.kind), kind.dtype))
+    compute = work.dtype.compute
     deviation = elementwise(
         site.ctx,
-        lambda x, m: (
-            Apply(OPS["sub"], (cast(x[0], kind.dtype.compute), cast(m[0], kind.dtype.compute)),
-                  kind.dtype.compute), kind,
-        ),
+        lambda x, m: (Apply(OPS["sub"], (cast(x[0], compute), cast(m[0], compute)), compute), work),
         [array, center], site.span,
     )  # fmt: skip
-    squares = _square(site, as_array(site.ctx, deviation, site.span))
-    result_kind = squares.kind
+    squares = _square(site, as_array(site.ctx, deviation, site.span), element.kind == "c")
+    result_kind = squares.kind if dtype is None else kind
     if where is not None:
         where = rebase_predicate(where, array, squares)
     total = accumulate(site, OPS["add"], squares, axes, result_kind, keepdims, where)
@@ -197,9 +200,9 @@ def _variance(
     return _divide(site, total, number, result_kind)
 
 
-def _square(site: Site, value: Array) -> Array:
-    """Return |x|**2, real for complex values, too."""
-    if value.kind.dtype.kind != "c":
+def _square(site: Site, value: Array, is_absolute: bool) -> Array:
+    """Return the squares of values, or |x|**2 of complex ones, which is real."""
+    if not is_absolute:
         squared = elementwise(site.ctx, combine_of(np.square), [value], site.span)
         return as_array(site.ctx, squared, site.span)
     dtype = value.kind.dtype.real

@@ -47,6 +47,9 @@ EXPRESSIONS = (
     "z.mean()",
     "np.nanstd(nn)",
     "np.nanvar(nn)",
+    "np.var(x, dtype=complex), np.std(i, dtype=complex), np.var(x, 0, complex, ddof=1)",
+    "np.var(z, dtype=complex), zf.std(dtype=np.complex64)",
+    "np.var(x * 1e-4 + 1, dtype=np.float32), np.var(k, dtype=np.float32), np.var(b, dtype='f8')",
 )
 
 

@@ -33,6 +33,7 @@ from .primitives import (
     convolution,
     grids,
     linalg,
+    outputs,
     partition,
     quantiles,
     sorting,
@@ -74,18 +75,12 @@ def handlers() -> Iterator[tuple[object, Handler]]:
         assert dtype is not None
         yield scalar, casts.cast_handler(dtype, scalar)
     for ufunc, name in run.REDUCERS.items():
-        reduce_by = takes(f"{ufunc.__name__}.reduce", run.ufunc_reduce(ufunc, name))
-        yield ufunc.reduce, with_out(reduce_by)
-        yield (
-            ufunc.accumulate,
-            with_out(takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))),
-        )
+        yield ufunc.reduce, _writing(ufunc, "reduce", run.ufunc_reduce(ufunc, name))
+        yield ufunc.accumulate, _writing(ufunc, "accumulate", run.ufunc_accumulate(ufunc))
     for ufunc in OP_OF:
         if ufunc.nin == 2 and ufunc not in run.REDUCERS:
-            name = ufunc.__name__
-            yield ufunc.reduce, with_out(takes(f"{name}.reduce", ufunc_reduction.ufunc_fold(ufunc)))
-            accumulated = takes(f"{name}.accumulate", run.ufunc_accumulate(ufunc))
-            yield ufunc.accumulate, with_out(accumulated)
+            yield ufunc.reduce, _writing(ufunc, "reduce", ufunc_reduction.ufunc_fold(ufunc))
+            yield ufunc.accumulate, _writing(ufunc, "accumulate", run.ufunc_accumulate(ufunc))
     for ufunc in accumulate.UPDATES:
         yield ufunc.at, takes(f"{ufunc.__name__}.at", accumulate.ufunc_at(ufunc))
     for function, body, out in (
@@ -105,7 +100,25 @@ def handlers() -> Iterator[tuple[object, Handler]]:
             handler = _with_numpy_numbers(handler)
         if function not in _VIEWS:
             handler = _with_numpy_layout(handler)
-        yield function, handler if out is None else with_out(handler, None if out < 0 else out)
+        yield function, _with_place(function, handler, body, out)
+
+
+def _writing(ufunc: np.ufunc, method: str, body: Body) -> Handler:
+    """Return the handler of `ufunc.reduce` or `ufunc.accumulate`, with `out=`."""
+    name = f"{ufunc.__name__}.{method}"
+    handler = takes(name, body)
+    return with_out(handler, 3, outputs.of_ufunc(ufunc, name, body, handler))
+
+
+def _with_place(
+    function: Callable[..., object] | None, handler: Handler, body: Body, out: int | None
+) -> Handler:
+    """Return the handler of a function, or of a method like it, with `out=` at a position."""
+    if out is None:
+        return handler
+    name = getattr(function, "__name__", "")
+    into = outputs.destination(function, name, body, handler)
+    return with_out(handler, None if out < 0 else out, into)
 
 
 def _with_arrays(handler: Handler) -> Handler:
@@ -310,7 +323,7 @@ def methods() -> Iterator[tuple[str, Handler]]:
         handler = takes(name, body)
         if name not in _VIEW_METHODS:
             handler = _with_numpy_layout(handler)
-        yield name, handler if out is None else with_out(handler, None if out < 0 else out)
+        yield name, _with_place(getattr(np, name, None), handler, body, out)
 
 
 def _conjugate(site: Site, x: Value) -> Value:

@@ -99,8 +99,15 @@ def _signature(body: Body) -> inspect.Signature:
     return inspect.signature(body)
 
 
-def with_out(handler: Handler, position: int | None = None) -> Handler:
-    """Return the handler with NumPy's `out=`, also as the positional argument at `position`."""
+Into = Callable[[Site, Array, tuple[Value, ...], dict[str, Value]], Value]
+"""A call that writes an array, and its arguments -> what it returns."""
+
+
+def with_out(handler: Handler, position: int | None = None, into: Into | None = None) -> Handler:
+    """Return the handler with NumPy's `out=`, also as the positional argument at `position`.
+
+    It is written by `into`, by default as the target of an assignment.
+    """
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         keywords = dict(keywords)
@@ -109,18 +116,26 @@ def with_out(handler: Handler, position: int | None = None) -> Handler:
             out, args = args[position], args[:position] + args[position + 1 :]
         if isinstance(out, Group) and len(out.items) == 1:
             out = out.items[0]
-        result = handler(site, args, keywords)
-        return result if is_none(out) else stored(site, out, result)
+        if is_none(out):
+            return handler(site, args, keywords)
+        if into is None:
+            return stored(site, out, handler(site, args, keywords))
+        if not isinstance(out, Array):
+            raise _no_output(site, out)
+        return into(site, out, args, keywords)
 
     return handle
+
+
+def _no_output(site: Site, out: Value) -> CdError:
+    text = f"`out` has to be an array, and is {describe(out)}"
+    return error("CD0441", CdTypeError, text, site.span)
 
 
 def stored(site: Site, out: Value, result: Value) -> Value:
     """Store a result in `out` and return that. CdTypeError CD0441 where it is no array."""
     if not isinstance(out, Array | Masked):
-        raise error(
-            "CD0441", CdTypeError, f"`out` has to be an array, and is {describe(out)}", site.span
-        )
+        raise _no_output(site, out)
     if isinstance(out, Masked) and not out.held:
         text = "this selection is a copy; writing it would not write the original"
         helps = ("assign to it: `x[mask] = ...`",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import wraps
 from math import inf, nan
 
 import numpy as np
@@ -32,6 +33,7 @@ from ...values.call_site import (  # fmt: skip
     static_number,
 )
 from ...values.memory_order import in_memory, mapped
+from ...values.stores import require_storable
 from ...values.types import FALSE, TRUE, Kind, cast
 from ...values.values import Array, Scalar, Static, Value
 from .elementwise import arithmetic, converted
@@ -43,7 +45,7 @@ from .reductions import (
     require_elements,
     require_ordered,
 )
-from .ufuncs import combine_of, strong_of
+from .ufuncs import combine_of, loop_dtype, strong_of
 
 
 def number_of_elements(
@@ -74,6 +76,30 @@ def mean(
     return over.result(mean_of(site, over.array, over.axes, element, over.keepdims, over.where))
 
 
+def mean_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.mean` that writes an `out`: the sum is stored, and divided there."""
+
+    @wraps(body)
+    def typed(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        where: Value = YES,
+    ) -> Value:
+        over = operand(site, a, axis, keepdims, where)
+        wanted, element = dtype_of(site, dtype), strong_of(over.array.kind)
+        if wanted is None and (element.kind in "biu" or element is dtypes.float16):
+            wanted = dtypes.float32 if element.kind == "f" else dtypes.float64
+        wanted = wanted or loop_dtype(site, np.add, element, out)
+        means = mean_of(site, over.array, over.axes, wanted, over.keepdims, over.where, out)
+        return over.result(means)
+
+    return typed
+
+
 def mean_of(
     site: Site,
     array: Array,
@@ -81,10 +107,11 @@ def mean_of(
     dtype: DType | None = None,
     keepdims: bool = False,
     where: Expr | None = None,
+    out: DType | None = None,
 ) -> Value:
     """Return the mean over axes of an array; with an integer `dtype` it is truncated.
 
-    CdTypeError CD0404 for a bool `dtype`.
+    With `out` the sum is rounded to that type before. CdTypeError CD0404 for a bool `dtype`.
     """
     element = array.kind.dtype
     if dtype is not None and dtype.kind == "b":
@@ -92,10 +119,18 @@ def mean_of(
     kind = Kind(dtype or (dtypes.float64 if element.kind in "biu" else element))
     total = accumulate(site, OPS["add"], array, axes, kind, keepdims, where)
     number = number_of_elements(site, array, axes, where, keepdims)
-    return _divide(site, total, number, kind)
+    return _divide(site, *_total_in(site, total, kind, out), number)
 
 
-def _divide(site: Site, total: Value, number: Value, kind: Kind) -> Value:
+def _total_in(site: Site, total: Value, kind: Kind, out: DType | None) -> tuple[Value, Kind]:
+    """Return a total in the type of `out`, where it is stored there before it is divided."""
+    if out is None or out is kind.dtype:
+        return total, kind
+    require_storable(kind, out, total, site.span)
+    return converted(site, total, out), Kind(out)
+
+
+def _divide(site: Site, total: Value, kind: Kind, number: Value) -> Value:
     """Return `total / number` in the kind of the total; integers are divided in float64."""
     dtype = dtypes.float64 if kind.dtype.kind in "iu" else kind.dtype.compute
 
@@ -107,8 +142,8 @@ def _divide(site: Site, total: Value, number: Value, kind: Kind) -> Value:
     return elementwise(site.ctx, combine, [total, number], site.span)
 
 
-def variance(root: bool) -> Body:
-    """Return the body of `np.var`, or of `np.std` with `root`."""
+def variance(root: bool, out: DType | None = None) -> Body:
+    """Return the body of `np.var`, or of `np.std` with `root`; `out` is the type that it writes."""
 
     def body(
         site: Site,
@@ -124,8 +159,9 @@ def variance(root: bool) -> Body:
         over = operand(site, a, axis, keepdims, where)
         freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
         result = _variance(
-            site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where
-        )
+            site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where,
+            out,
+        )  # fmt: skip
         if root:
             result = elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
         return over.result(result)
@@ -152,6 +188,12 @@ def variance_method(root: bool) -> Body:
     return body
 
 
+def variance_into(body: Body, out: DType, *, root: bool) -> Body:
+    """Return the body of `np.var` or `np.std` that writes an `out` of a type."""
+    typed: Body = wraps(body)(variance(root, out))
+    return typed
+
+
 def _dtype_error(site: Site, statistic: str, array: Array, dtype: DType, fix: str) -> CdError:
     text = f"the {statistic} of {describe(array)} is not worked out in {dtype}"
     return error("CD0404", CdTypeError, text, site.span, helps=(fix,))
@@ -165,11 +207,12 @@ def _variance(
     freedom: float,
     keepdims: bool,
     where: Expr | None,
+    out: DType | None = None,
 ) -> Value:
     """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation.
 
     The mean and the sum of squares are in `dtype`, the deviations in what it and the elements
-    promote to.
+    promote to. With `out` the sum is rounded to that type before it is divided.
     """
     array = cheap_or_stored(site.ctx, array, "values", site.span)
     element = array.kind.dtype
@@ -190,6 +233,8 @@ def _variance(
     )  # fmt: skip
     squares = _square(site, as_array(site.ctx, deviation, site.span), element.kind == "c")
     result_kind = squares.kind if dtype is None else kind
+    if dtype is None and out is not None:
+        result_kind = Kind(loop_dtype(site, np.add, squares.kind.dtype, out))
     if where is not None:
         where = rebase_predicate(where, array, squares)
     total = accumulate(site, OPS["add"], squares, axes, result_kind, keepdims, where)
@@ -197,7 +242,7 @@ def _variance(
     if freedom:
         number = arithmetic(site, "-", number, Static(freedom))
         number = elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
-    return _divide(site, total, number, result_kind)
+    return _divide(site, *_total_in(site, total, result_kind, out), number)
 
 
 def _square(site: Site, value: Array, is_absolute: bool) -> Array:
@@ -229,6 +274,20 @@ def peak_to_peak(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = 
     """Return `np.ptp`: the maximum minus the minimum."""
     ends = [reducer(name)(site, a, axis, keepdims=keepdims) for name in ("max", "min")]
     return arithmetic(site, "-", ends[0], ends[1])
+
+
+def peak_to_peak_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.ptp` that writes an `out`: the maximum is stored there before."""
+
+    @wraps(body)
+    def typed(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+        low, high = (reducer(name)(site, a, axis, keepdims=keepdims) for name in ("min", "max"))
+        dtype = array_of(site, high).kind.dtype
+        loop = loop_dtype(site, np.maximum, dtype, out)
+        require_storable(Kind(loop), out, high, site.span)
+        return arithmetic(site, "-", converted(site, high, out), low)
+
+    return typed
 
 
 def average(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,6 +87,26 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
     if not isinstance(result, Array):
         return result
     return replace(result, order=if_fortran(site.ctx, array_of(site, a)))
+
+
+def rounded_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.round` that writes an `out`: the scaled values are rounded there."""
+
+    @wraps(body)
+    def typed(site: Site, a: Value, decimals: Value = ZERO) -> Value:
+        digits = static_int(site, decimals, "the number of decimals")
+        element = strong_of(powers.kind_of(site, a))
+        if not digits or out is element or element.kind != "f" or out.kind != "f":
+            return body(site, a, decimals)
+        scale, back = (np.multiply, np.divide) if digits > 0 else (np.divide, np.multiply)
+        power = Static(10.0 ** abs(digits))
+        scaled = elementwise(site.ctx, combine_of(scale), [a, power], site.span)
+        whole = elementwise(
+            site.ctx, combine_of(np.rint), [converted(site, scaled, out)], site.span
+        )
+        return elementwise(site.ctx, combine_of(back), [whole, power], site.span)
+
+    return typed
 
 
 def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:

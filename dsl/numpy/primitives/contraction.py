@@ -8,11 +8,13 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdIndexError, CdShapeError, CdTypeError, CdValueError
+from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Domain, Expr, Reduce
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ....lowering.ir.ops import OPS
@@ -24,6 +26,7 @@ from ...values.call_site import (
     NOT_CONSTANT,
     ONE,
     ZERO,
+    Body,
     Site,
     array_of,
     axes_in_order,
@@ -37,7 +40,7 @@ from ...values.call_site import (
 from ...values.memory_order import k_order, normal, strides_of
 from ...values.types import Kind, cast, join_all
 from ...values.values import Array, Group, Order, Scalar, Static, Value
-from .elementwise import arithmetic
+from .elementwise import arithmetic, converted
 from .joining import stacked
 from .powers import power
 from .python_reductions import as_number
@@ -356,6 +359,25 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
     result = product_sum(site, factors, output)
     order = _einsum_order(site, factors, output)
     return replace(result, order=order) if isinstance(result, Array) else result
+
+
+def einsum_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.einsum` that computes in the type of `out`.
+
+    CdTypeError CD0405 where NumPy does not safely cast the common type of operands to it.
+    """
+
+    @wraps(body)
+    def typed(site: Site, subscripts: Value, *operands: Value, optimize: Value = NONE) -> Value:
+        arrays = [_as_strong_array(site, operand) for operand in operands]
+        common = join_all([*(array.kind for array in arrays), Kind(out)]).dtype
+        if common is not out:
+            text = f"`einsum` of these operands gives {common}, and is not stored in {out}"
+            helps = (f"give an `out` of that type: `np.empty(..., np.{common})`",)
+            raise error("CD0405", CdTypeError, text, site.span, helps=helps)
+        return body(site, subscripts, *(converted(site, array, out) for array in arrays))
+
+    return typed
 
 
 def _einsum_order(site: Site, operands: Sequence[Operand], output: str) -> Order:

@@ -14,10 +14,13 @@ from functools import cache, reduce
 
 import numpy as np
 
+from ....base.diagnostic import CdTypeError
 from ....lowering.ir import dtypes
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Expr
 from ....lowering.ir.ops import OPS
+from ...values.builder import error
+from ...values.call_site import Site
 from ...values.types import (
     BOOL,
     WEAK_FLOAT,
@@ -246,6 +249,29 @@ def resolved(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
     if any(dtype is None for dtype in types):
         raise TypeError(f"`{ufunc.__name__}` is not defined for {kinds}")
     return tuple(dtype for dtype in types if dtype is not None)
+
+
+def loop_dtype(site: Site, ufunc: np.ufunc, dtype: DType, out: DType | None = None) -> DType:
+    """Return the type in which NumPy reduces or accumulates elements of a type into an `out`.
+
+    CdTypeError CD0404 where there is no such loop.
+    """
+    if dtypes.bfloat16 in (dtype, out):
+        return dtype if out is None else dtypes.promote(dtype, out)
+    try:
+        types = ufunc.resolve_dtypes(
+            (None if out is None else out.numpy, dtype.numpy, None),
+            casting="unsafe",
+            reduction=True,
+        )
+    except TypeError:
+        into = "" if out is None else f" into an `out` of {out}"
+        text = f"`{ufunc.__name__}` does not combine {dtype} values{into}"
+        helps = ("give an `out` of another type, or convert the values: `x.astype(...)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps) from None
+    element = dtypes.from_numpy(types[-1])
+    assert element is not None, "results of ufuncs of known types are of known types"
+    return element
 
 
 def _apply_python(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:

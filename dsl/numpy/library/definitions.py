@@ -57,7 +57,7 @@ def quantiles(rows, n, places, out):
     for q in range(len(places)):
         place = min(places[q], n - 1)
         below = int(place)
-        part = place - below
+        part = place - below if place < n - 1 else place + 1.0
         for r in range(len(rows)):
             last = rows[r, clamp(n - 1)]
             low, high = rows[r, clamp(below)], rows[r, clamp(min(below + 1, n - 1))]
@@ -66,7 +66,8 @@ def quantiles(rows, n, places, out):
             out[q, r] = between if last == last else last
 """
 """Linear interpolation between order statistics: rows are sorted up to `n`, NaN last, and `places`
-are real positions from 0 to `n - 1`. The result of a row with a NaN is NaN."""
+are real positions from 0 to `n - 1`, the last of which counts from -1, as in NumPy, for the sign of
+a zero. The result of a row with a NaN is NaN."""
 
 ELEMENTS = """
 def elements(rows, n, places, out):
@@ -81,9 +82,11 @@ MIDDLE = """
 def middle(rows, below, half, last, out):
     for r in range(len(rows)):
         low, high = rows[r, clamp(below)] * 1.0, rows[r, clamp(half)] * 1.0
-        out[r] = (low + high) / 2.0 if last[r] == last[r] else last[r]
+        mean = low + 0.0 if below == half else (low + high + 0.0) / 2.0
+        out[r] = mean if last[r] == last[r] else last[r]
 """
-"""The mean of the elements at two positions of a row; NaN where `last`, the largest, is NaN."""
+"""The mean of the elements at two positions of a row, which may be one and the same; NaN where
+`last`, the largest, is NaN."""
 
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):

@@ -5,7 +5,7 @@ A share s of n values is at s * (n - 1) in order, interpolated linearly between 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from functools import reduce as fold_left
@@ -19,10 +19,11 @@ from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType, promote
 from ....lowering.ir.expressions import Apply, Const, Domain
-from ....lowering.ir.indexing import Affine, const, floordiv, var
+from ....lowering.ir.indexing import Affine, const, floordiv, mod, var
+from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
 from ...values.arrays import count, describe, elementwise
-from ...values.builder import error
+from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
     NONE,
@@ -39,7 +40,7 @@ from ...values.call_site import (
 )
 from ...values.fix_hints import WAYS_OUT
 from ...values.memory_order import of_rest
-from ...values.types import WEAK_INT, Kind, cast
+from ...values.types import BOOL, WEAK_INT, Kind, cast
 from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions
 from .elementwise import arithmetic, converted, converted_float, where
@@ -364,7 +365,7 @@ def _static_quantiles(
         lines = along_all(site, floats, dims)
     require_elements(site, lines, (lines.rank - 1,), name)
     size = lines.shape[-1]
-    located = [_locate_share(site, size, share, wide) for share in shares]
+    located = [_locate_share(site, size, share, wide, name) for share in shares]
     targets = turns_of(
         lines, tuple(position for pair, _ in located for position in pair), rising=True
     )
@@ -373,10 +374,11 @@ def _static_quantiles(
     if targets is not None:
         last = array_of(site, reducer("max")(site, ordered, Static(-1)))
     is_nan = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
-    interpolated = [
-        _interpolate_pair(site, ordered, pair, fraction, wide) for pair, fraction in located
+    statistics = [
+        weigh(_element_at(ordered, low), _element_at(ordered, high))
+        for (low, high), weigh in located
     ]
-    results = [array_of(site, where(site, is_nan, last, result)) for result in interpolated]
+    results = [array_of(site, where(site, is_nan, last, result)) for result in statistics]
     if keepdims:
         axes = site.ctx.axes(source.rank)
         remaining = [n for n in range(source.rank) if n not in dims]
@@ -393,34 +395,79 @@ def _element_at(lines: Array, position: Affine) -> Array:
 
 
 Pair = tuple[Affine, Affine]
+Weigh = Callable[[Array, Array], Value]
+"""(the elements at two positions of each line) -> the order statistic between them."""
 
 
 def _locate_share(
-    site: Site, size: Affine, share: Any, wide: DType | None
-) -> tuple[Pair, float | None]:
-    """Return the positions around a share, and its fraction of the gap; None for the midpoint."""
-    if share == 0.5 and wide is None:
-        return (floordiv(size - 1, const(2)), floordiv(size, const(2))), None
-    return _neighbours(site, size, share)
+    site: Site, size: Affine, share: Any, wide: DType | None, name: str
+) -> tuple[Pair, Weigh]:
+    """Return the two positions that a share lies between, and how their elements are combined.
+
+    A half needs no static size: the median is a mean of one element or two, other functions
+    interpolate.
+    """
+    middle = floordiv(size - 1, const(2))
+    if name == "median":
+        return (middle, floordiv(size, const(2))), partial(_mean_of_middle, site, size)
+    if share == 0.5 and wide is None and size.constant is None:
+        above = index_min(middle + 1, size - 1)
+        return (middle, above), partial(_interpolate_half, site, size)
+    pair, fraction = _neighbours(site, size, share)
+    return pair, lambda low, high: _interpolate(site, low, high, fraction, wide)
 
 
-def _interpolate_pair(
-    site: Site, lines: Array, pair: Pair, fraction: float | None, wide: DType | None
+def _mean_of_middle(site: Site, size: Affine, low: Array, high: Array) -> Value:
+    """Return the mean of the elements in the middle: one for an odd size, two for an even one.
+
+    The sum begins with a zero, which makes -0.0 positive. That of two elements may overflow.
+    """
+
+    def one() -> Value:
+        return arithmetic(site, "+", low, Static(0.0))
+
+    def two() -> Value:
+        total = arithmetic(site, "+", arithmetic(site, "+", low, high), Static(0.0))
+        return arithmetic(site, "/", total, Static(2.0))
+
+    return _by_parity(site, size, one, two)
+
+
+def _interpolate_half(site: Site, size: Affine, low: Array, high: Array) -> Value:
+    """Return the quantile at 0.5: for an odd size exactly at `low`, for an even one in between."""
+    return _by_parity(
+        site, size,
+        lambda: where(  # of one element both are the last: see `_neighbours`
+            site, Scalar(compare("eq", size, const(1)), BOOL),
+            _interpolate(site, low, high, 1.0, None), _interpolate(site, low, high, 0.0, None),
+        ),
+        lambda: _interpolate(site, low, high, 0.5, None),
+    )  # fmt: skip
+
+
+def _by_parity(
+    site: Site, size: Affine, odd: Callable[[], Value], even: Callable[[], Value]
 ) -> Value:
-    """Return the interpolation between two elements of each line, their mean for None."""
-    low, high = (_element_at(lines, position) for position in pair)
-    if fraction is None:
-        return arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
-    return _interpolate(site, low, high, fraction, wide)
+    """Return the value for an odd or an even size: a select where the size is dynamic."""
+    if size.constant is not None:
+        return odd() if size.constant % 2 else even()
+    is_odd = Scalar(compare("eq", mod(size, const(2)), const(1)), BOOL)
+    return where(site, is_odd, odd(), even())
 
 
 def _neighbours(site: Site, size: Affine, share: Any) -> tuple[Pair, float]:
-    """Return the positions around share * (size - 1), and its fraction of the gap between them."""
+    """Return the positions around share * (size - 1), and its fraction of the gap between them.
+
+    At the last element, both positions are that, and the fraction is the distance from -1: as in
+    NumPy, to which the sign of a zero there is owed.
+    """
     number = static_int(site, as_number(size), "the number of values")
     with np.errstate(over="ignore"):
         position = min(share * (number - 1), number - 1)  # in the type of the share
+    if position >= number - 1:
+        return (const(number - 1), const(number - 1)), float(number)
     below = int(np.floor(position))
-    return (const(below), const(min(below + 1, number - 1))), float(position - below)
+    return (const(below), const(below + 1)), float(position - below)
 
 
 def _interpolate(site: Site, low: Array, high: Array, fraction: float, wide: DType | None) -> Value:

@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "np.median(v)",
@@ -196,3 +197,39 @@ def test_several_shares_part_long_rows_once() -> None:
 def test_shares_along_two_axes_are_refused() -> None:
     with pytest.raises(pe.CdError, match="CD0443.*`q` has to be a number, or numbers along one"):
         compiled("return np.percentile(x, [[1, 2], [3, 4]])", np.ones(4))
+
+
+_INF, _NAN = np.inf, np.nan
+_MIDDLES = (
+    [1e308, 1.2e308, 1.5e308], [1.7e308], [1e308, 1.5e308], [1.0, _INF, _INF], [1.0, 2.0, _INF],
+    [-_INF, -_INF, 3.0], [-0.0], [-0.0, -0.0], [-0.0, -0.0, -0.0], [1.0, _NAN, 3.0], [-_INF, _INF],
+    [3.0, 1.0, 2.0],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("values", _MIDDLES, ids=repr)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.median(a), np.quantile(a, 0.5), np.median(a, axis=0, keepdims=True)",
+        "np.percentile(a, 50), np.quantile(a, [0.5, 1.0])",
+        "np.median(a[a == a])",
+    ],
+)
+def test_a_middle_is_that_of_numpy_to_the_bit(body: str, values: list[float]) -> None:
+    assert_as_plain(body, np.array(values))
+
+
+def test_middles_of_other_types_and_ranks() -> None:
+    assert_as_plain("np.median(a), np.quantile(a, 0.5)", np.array([1e38, 2e38, 3e38], "f4"))
+    assert_as_plain("np.median(a)", np.array(-0.0))
+    assert_as_plain("np.median(a, axis=1)", np.array([[1e308, 1.2e308, 1.5e308], [-0.0, -0.0, 5]]))
+    assert_as_plain("np.quantile(a, 0.5, axis=0)", np.array([[1.0, _INF], [_INF, 4], [2.0, _INF]]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_the_middle_of_a_length_known_at_run_time_only(count: int) -> None:
+    """A slice of a length that is read from the data."""
+    x = np.array([-0.0, _INF, 1.6e308, 1.7e308])
+    body = "n = int(b[0])\nc = a[:n] + 0.0\nnp.median(c), np.quantile(c, 0.5)"
+    assert_as_plain(body, x, np.array([count]))

@@ -6,6 +6,7 @@ A scan is a sequential loop: out[n] = op(out[n - 1], x[n]), a loop-carried depen
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
 from ...values.arrays import cheap_or_stored, describe, elementwise, operate, with_sums_stored
-from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
@@ -49,7 +49,7 @@ from .elementwise import arithmetic, clip, converted, converted_float, imag, rea
 from .joining import concatenate, diff
 from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
-from .shaping import at_least, ravel, remap, squeeze, transpose
+from .shaping import at_least, expand_dims, ravel, remap, squeeze, transpose
 from .ufunc_reduction import combined, folded_dtype
 from .ufuncs import combine_of, resolved, strong_of
 
@@ -370,33 +370,33 @@ def norm(
     axes = axes_in_order(site, axis, values.rank)
     kind = constant(ord)
     _require_norm(site, values, kind, len(axes), is_none(axis))
-    size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
-    over = Group(tuple(Static(n) for n in axes))
-    total = reducer("sum")
-    if kind in (None, "fro", "f") or (kind == 2 and len(axes) == 1):
-        squares = arithmetic(site, "**", size, Static(2))
-        sum_of_squares = total(site, squares, over, keepdims=keepdims)
-        return elementwise(site.ctx, combine_of(np.sqrt), [sum_of_squares], site.span)
     if len(axes) == 1:
-        return _vector_norm(site, size, over, ord, keepdims)
-    if (
-        len(axes) == 2
-        and kind in (1, -1, math.inf, -math.inf)
-        and not static_bool(site, keepdims, "keepdims")
-    ):
+        return _vector_norm(site, values, axes, ord, keepdims)
+    if kind in (None, "fro", "f"):
+        return _vector_norm(site, values, axes, NONE, keepdims)
+    if len(axes) == 2 and kind in (1, -1, math.inf, -math.inf):
         assert isinstance(kind, int | float)
-        summed_dim = axes[0] if abs(kind) == 1 else axes[1]
-        sums = total(site, size, Static(summed_dim))
-        kept_dim = axes[1] if abs(kind) == 1 else axes[0]
-        remaining = kept_dim - (kept_dim > summed_dim)
-        if kind > 0:
-            return reducer("max")(site, sums, Static(remaining), initial=Static(0))
-        return reducer("min")(site, sums, Static(remaining))
+        result = _summed_norm(site, values, kind, axes)
+        if not static_bool(site, keepdims, "keepdims"):
+            return result
+        return expand_dims(site, result, Group(tuple(map(Static, axes))))
     raise error(
         "CD0456", CdTypeError,
         f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
         helps=("compute it outside and pass it in",),
     )  # fmt: skip
+
+
+def _summed_norm(site: Site, values: Array, kind: float, axes: tuple[int, ...]) -> Value:
+    """Return the largest or least sum of the columns (1, -1) or rows (infinities) of matrices."""
+    rows, columns = axes
+    summed_dim, kept_dim = (rows, columns) if abs(kind) == 1 else (columns, rows)
+    size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
+    sums = reducer("sum")(site, size, Static(summed_dim))
+    remaining = Static(kept_dim - (kept_dim > summed_dim))
+    if kind > 0:
+        return reducer("max")(site, sums, remaining, initial=Static(0))
+    return reducer("min")(site, sums, remaining)
 
 
 def _require_norm(site: Site, values: Array, kind: object, rank: int, of_all: bool) -> None:
@@ -407,17 +407,31 @@ def _require_norm(site: Site, values: Array, kind: object, rank: int, of_all: bo
         text = f"a norm is over one or two axes, and is asked over {rank} of {describe(values)}"
         hint = "name them: `axis=0`, `axis=(0, 1)`; of all elements: `np.linalg.norm(x.ravel())`"
         raise error("CD0456", CdValueError, text, site.span, helps=(hint,))
-    if rank == 1 and isinstance(kind, str):
-        text, ways = f"a vector has no norm of order {kind!r}", _ORDERS_OF_VECTORS
-        raise error("CD0456", CdValueError, text, site.span, helps=(f"write {ways}",))
+    if rank == 1:
+        return
     orders = (1, -1, 2, -2, math.inf, -math.inf, "fro", "f", "nuc", NOT_CONSTANT)
     if rank == 2 and kind not in orders:
         text, ways = f"a matrix has no norm of order {kind!r}", _ORDERS_OF_MATRICES
         raise error("CD0456", CdValueError, text, site.span, helps=(f"write {ways}",))
 
 
-def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Value) -> Value:
+def _vector_norm(
+    site: Site, values: Array, axes: Sequence[int], ord: Value, keepdims: Value
+) -> Value:
+    """Return the norm of the vectors of the elements along axes.
+
+    CdValueError CD0456 for the name of an order, which no norm of a vector has.
+    """
     kind = constant(ord)
+    if isinstance(kind, str):
+        text, ways = f"a vector has no norm of order {kind!r}", _ORDERS_OF_VECTORS
+        raise error("CD0456", CdValueError, text, site.span, helps=(f"write {ways}",))
+    size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
+    over = Group(tuple(map(Static, axes)))
+    if kind is None or kind == 2:
+        squares = arithmetic(site, "**", size, Static(2))
+        total = reducer("sum")(site, squares, over, keepdims=keepdims)
+        return elementwise(site.ctx, combine_of(np.sqrt), [total], site.span)
     if kind == math.inf:
         return reducer("max")(site, size, over, keepdims=keepdims, initial=Static(0))
     if kind == -math.inf:
@@ -435,13 +449,10 @@ def vector_norm(
     site: Site, x: Value, *, axis: Value = NONE, keepdims: Value = NO, ord: Value = NONE
 ) -> Value:
     """Return the vector norm of all elements, or of those along some axes."""
-    if not is_none(axis):
-        return norm(site, x, ord, axis, keepdims)
-    result = norm(site, ravel(site, x), ord, ZERO)
-    if not static_bool(site, keepdims, "keepdims"):
-        return result
-    ones = (const(1),) * array_of(site, x).rank
-    return broadcast_to(site.ctx, array_of(site, result), ones, site.span)
+    values = array_of(site, converted_float(site, x))
+    if not values.rank and is_none(axis):
+        return _vector_norm(site, array_of(site, ravel(site, values)), (0,), ord, NO)
+    return _vector_norm(site, values, axes_of(site, axis, values.rank), ord, keepdims)
 
 
 def matrix_norm(site: Site, x: Value, *, keepdims: Value = NO, ord: Value = Static("fro")) -> Value:

@@ -12,6 +12,7 @@ from ...elaborate.numpy_oracle import (
     assert_same_as_numpy,
     compiled,
 )
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.cumsum(x)",
@@ -159,3 +160,22 @@ def test_slopes_need_two_points_at_run_time(backend: str) -> None:
     np.testing.assert_array_equal(found, wanted)
     with pytest.raises(ValueError, match="`gradient` needs two points on axis 0, which has 1"):
         slope(found, 0)
+
+
+@pytest.mark.parametrize("order", ["1", "-1", "np.inf", "-np.inf", "2", "3", "0", "None", "-2"])
+@pytest.mark.parametrize("axis", ["(0, 1)", "(1, 0)", "(0, 2)", "None", "1"])
+def test_a_vector_norm_over_axes_is_of_their_elements(order: str, axis: str) -> None:
+    x = np.arange(1.0, 25.0).reshape(2, 3, 4) * np.array([1, -1, 1, 1])
+    call = f"np.linalg.vector_norm(a, axis={axis}, ord={order}"
+    assert_as_plain(f"{call}), {call}, keepdims=True)", x)
+
+
+@pytest.mark.parametrize("order", ["1", "-1", "np.inf", "-np.inf"])
+def test_a_matrix_norm_keeps_the_axes(order: str) -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    assert_as_plain(f"np.linalg.norm(a, {order}, (2, 0), keepdims=True)", x)
+
+
+def test_a_vector_norm_has_no_named_order() -> None:
+    call = "np.linalg.vector_norm(a, ord='fro', axis=(0, 1))"
+    assert_refused("CD0456", call, np.ones((2, 2)))

@@ -550,8 +550,8 @@ def astype(
     element = dtype_of(site, dtype) or dtypes.float64
     if not is_none(casting):
         _require_cast(site, strong_of(array_of(site, a).kind), element, casting)
-    if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):
-        return a
+    if not static_bool(site, copy, "copy") and isinstance(a, Array) and a.kind == Kind(element):
+        return asarray(site, a, order=order)
     result = converted(site, a, element)
     if isinstance(result, Array):
         copied = Array(result.axes, result.shape, result.body, result.kind, copied=True)

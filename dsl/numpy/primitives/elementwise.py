@@ -24,6 +24,7 @@ from ...values.arrays import describe, elementwise, operate
 from ...values.broadcasting import broadcast_to
 from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
+    NO,
     NONE,
     NOT_CONSTANT,
     YES,
@@ -346,13 +347,13 @@ def part_of(site: Site, val: Value, name: str) -> Value:
     return replace(val, body=Apply(OPS[name], (val.body,), dtype), kind=Kind(dtype))
 
 
-def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
+def angle(site: Site, z: Value, deg: Value = NO) -> Value:
     """Return the argument of complex or real values, in radians, or in degrees with `deg`."""
     if powers.kind_of(site, z).dtype.kind == "c":
         result = operate(site.ctx, "angle", [z], site.span)
     else:
         result = elementwise(site.ctx, combine_of(np.arctan2), [ZERO, z], site.span)
-    if is_none(deg) or (isinstance(deg, Static) and not deg.value):
+    if not static_bool(site, deg, "deg"):
         return result
     return elementwise(site.ctx, combine_of(np.degrees), [result], site.span)
 
@@ -430,7 +431,7 @@ def isclose(
     b: Value,
     rtol: Value = Static(1e-5),
     atol: Value = Static(1e-8),
-    equal_nan: Value = NONE,
+    equal_nan: Value = NO,
 ) -> Value:
     """Return `np.isclose`: `|a - b| <= atol + rtol * |b|`, for finite `b`, or `a == b`."""
     a, b = converted_float(site, a), converted_float(site, b)
@@ -442,7 +443,7 @@ def isclose(
     limit = ufunc(np.add, atol, ufunc(np.multiply, rtol, ufunc(np.absolute, b)))
     is_near = ufunc(np.logical_and, ufunc(np.less_equal, gap, limit), ufunc(np.isfinite, b))
     result = ufunc(np.logical_or, is_near, ufunc(np.equal, a, b))
-    if constant(equal_nan) is True:
+    if static_bool(site, equal_nan, "equal_nan"):
         both_nan = ufunc(np.logical_and, ufunc(np.isnan, a), ufunc(np.isnan, b))
         result = ufunc(np.logical_or, result, both_nan)
     return result

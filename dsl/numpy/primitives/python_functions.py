@@ -249,7 +249,7 @@ def _dynamic_handlers() -> Iterator[tuple[Any, Handler]]:
         yield function, e.ufunc_handler(ufunc, python=True)
     yield math.log, takes("log", e.logarithm)
     yield cmath.log, takes("log", e.logarithm)
-    yield cmath.phase, takes("phase", e.angle)
+    yield cmath.phase, takes("phase", lambda site, z: e.angle(site, z))
     for name in ("erf", "erfc"):
         yield getattr(math, name), e.word_handler(name)
     if hasattr(math, "fma"):

@@ -11,6 +11,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.eye(3)",
@@ -119,3 +120,9 @@ def test_only_what_lies_in_c_order_is_not_copied(part: str) -> None:
 def test_what_needs_a_copy_is_refused_without_one(body: str) -> None:
     with pytest.raises(pe.CdError, match="cannot be had without a copy"):
         compiled(body)
+
+
+@pytest.mark.parametrize("flag", ["0", "1", "False", "np.False_", "None", "b"])
+@pytest.mark.parametrize("values", [np.array([1.0, 2.0]), np.array([1, 2])], ids=["f8", "i8"])
+def test_any_false_value_copies_only_what_is_converted(values: np.ndarray, flag: str) -> None:
+    assert_as_plain(f"v = a.astype(float, copy={flag})\nv[0] = 9\na, v", values, 0)

@@ -10,6 +10,7 @@ import plusequals as pe
 from tests.compare import assert_same
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.exp(x)",
@@ -256,3 +257,20 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+_SOME = (np.array([1.0, np.nan, 2.0]), np.array([1.0, np.nan, 3.0]))
+
+
+@pytest.mark.parametrize("flag", ["1", "0", "np.True_", "True", "None", "c"])
+@pytest.mark.parametrize("name", ["isclose", "allclose"])
+def test_any_true_value_makes_nan_equal(name: str, flag: str) -> None:
+    assert_as_plain(f"np.{name}(a, b, equal_nan={flag})", *_SOME, 1)
+
+
+@pytest.mark.parametrize("flag", [0, 1, 7])
+@pytest.mark.parametrize("z", [np.array([1 + 2j]), np.array([1.0, -1.0])], ids=["c16", "f8"])
+def test_an_angle_is_in_degrees_where_asked_for(z: np.ndarray, flag: int) -> None:
+    assert_as_plain("np.angle(a, b), np.angle(a, deg=b)", z, flag)
+    with pytest.raises(pe.CdError, match="CD0443.*deg"):
+        pe.cd_from_source("def f(a, b): return np.angle(a, b[0] > 0)", {"np": np})(z, np.ones(1))

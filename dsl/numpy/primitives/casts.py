@@ -14,7 +14,7 @@ from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Apply, Const, Domain
+from ....lowering.ir.expressions import Apply, Const, Domain, Expr
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
@@ -204,14 +204,30 @@ def require_int64(site: Site, number: Scalar, kind: Kind) -> None:
 
 
 def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
-    """Return Python's `complex(re, im)`, complex128. CdTypeError CD0552 for arrays."""
+    """Return Python's `complex(re, im)`, complex128: `re + im * 1j` by parts.
+
+    Of an imaginary part that is NumPy's complex64, Python takes the real part. CdTypeError CD0552
+    for arrays.
+    """
     re = one_number(site, real, "complex", "x + 1j * y")
     if is_none(imag):
         return Scalar(cast(re.expr, dtypes.complex128), WEAK_COMPLEX)
     im = one_number(site, imag, "complex", "x + 1j * y")
-    expr, _ = apply("complex", (re.expr, re.kind), (im.expr, im.kind), to=WEAK_FLOAT)
-    return Scalar(Apply(OPS["complex"], expr.args, dtypes.complex128)  # type: ignore[union-attr]
-                  , WEAK_COMPLEX)  # fmt: skip
+    (first, first_imag), (second, second_imag) = _parts(re), _parts(im)
+    if second_imag is not None and im.kind.dtype is not dtypes.complex64:
+        first = Apply(OPS["sub"], (first, second_imag), dtypes.float64)
+    if first_imag is not None:
+        second = Apply(OPS["add"], (second, first_imag), dtypes.float64)
+    return Scalar(Apply(OPS["complex"], (first, second), dtypes.complex128), WEAK_COMPLEX)
+
+
+def _parts(number: Scalar) -> tuple[Expr, Expr | None]:
+    """Return the real and the imaginary part of a number, None for that of a real one."""
+    if number.kind.dtype.kind != "c":
+        return cast(number.expr, dtypes.float64), None
+    wide = cast(number.expr, dtypes.complex128)
+    real, imag = (Apply(OPS[part], (wide,), dtypes.float64) for part in ("real", "imag"))
+    return real, imag
 
 
 def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, ...]:

@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "np.round(x, 2)",
@@ -62,3 +63,13 @@ def test_pythons_int_of_a_large_uint64_is_refused(text: str, backend: str) -> No
     assert f(np.array([2**63 - 1, 3], np.uint64)) == 2**63 - 1
     with pytest.raises(OverflowError, match="does not fit in an int"):
         f(np.array([2**63, 3], np.uint64))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [(1 + 2j, 2.5), (1 + 2j, 3 - 4j), (2, 3.0), (True, 1j), (complex(-0.0, -0.0), -0.0),
+     (np.complex64(1 + 2j), np.complex64(1j))],
+    ids=repr,
+)  # fmt: skip
+def test_both_parts_of_both_arguments_of_complex_count(pair: tuple[object, object]) -> None:
+    assert_as_plain("complex(a, b), complex(2.5, a), complex(a, 0), complex(a)", *pair)

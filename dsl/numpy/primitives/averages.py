@@ -37,6 +37,7 @@ from ...values.stores import require_storable
 from ...values.types import FALSE, TRUE, Kind, cast
 from ...values.values import Array, Scalar, Static, Value
 from .elementwise import arithmetic, converted
+from .elementwise import where as choose
 from .reductions import (
     accumulate,
     operand,
@@ -208,11 +209,13 @@ def _variance(
     keepdims: bool,
     where: Expr | None,
     out: DType | None = None,
+    skips_nan: bool = False,
 ) -> Value:
     """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation.
 
     The mean and the sum of squares are in `dtype`, the deviations in what it and the elements
-    promote to. With `out` the sum is rounded to that type before it is divided.
+    promote to. With `out` the sum is rounded to that type before it is divided. Without a degree of
+    freedom it is a sum divided by zero; with `skips_nan`, NaN.
     """
     array = cheap_or_stored(site.ctx, array, "values", site.span)
     element = array.kind.dtype
@@ -241,7 +244,12 @@ def _variance(
     number = number_of_elements(site, squares, axes, where, keepdims)
     if freedom:
         number = arithmetic(site, "-", number, Static(freedom))
-        number = elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
+        if skips_nan:
+            is_positive = arithmetic(site, ">", number, ZERO)
+            number = choose(site, is_positive, number, Static(nan))
+        else:
+            at_least = combine_of(np.maximum, True)
+            number = elementwise(site.ctx, at_least, [number, ZERO], site.span)
     return _divide(site, *_total_in(site, total, result_kind, out), number)
 
 
@@ -357,7 +365,9 @@ def variance_skipping_nan(root: bool) -> Body:
         freedom = static_number(site, ddof, "ddof")
         keeps_axes = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, array.rank)
-        result = _variance(site, array, axes, None, freedom, keeps_axes, present(array))
+        result = _variance(
+            site, array, axes, None, freedom, keeps_axes, present(array), skips_nan=True
+        )
         if not root:
             return result
         return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)

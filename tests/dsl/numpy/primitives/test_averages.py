@@ -11,6 +11,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.nanmax(nn)",
@@ -100,3 +101,13 @@ def f(i):
 def test_types_without_means_are_refused(call: str, what: str) -> None:
     with pytest.raises(pe.CdError, match=f"CD0404.*the {what} of"):
         pe.cd_from_source(f"def f(i): return {call}", {"np": np}, backend="numpy")(np.arange(4))
+
+
+_SPARSE = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2, 3, 1.5, -1])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_without_degrees_of_freedom_there_is_no_variance(ddof: float, axis: int | None) -> None:
+    skipping = f"np.nanvar(a, ddof={ddof}, axis={axis}), np.nanstd(a, ddof={ddof}, axis={axis})"
+    assert_as_plain(f"{skipping}, np.var(a, ddof={ddof}, axis={axis})", _SPARSE)

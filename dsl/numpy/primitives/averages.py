@@ -8,7 +8,7 @@ from math import inf, nan
 
 import numpy as np
 
-from ....base.diagnostic import CdError, CdTypeError
+from ....base.diagnostic import CdError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
@@ -158,7 +158,13 @@ def variance(root: bool, out: DType | None = None) -> Body:
         where: Value = YES,
     ) -> Value:
         over = operand(site, a, axis, keepdims, where)
-        freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
+        freedom = static_number(site, ddof, "ddof")
+        if not is_none(correction):
+            if freedom:
+                text = "`ddof` and `correction` are two names of one number, and both are given"
+                helps = ("give one of them: `ddof=1`",)
+                raise error("CD0440", CdValueError, text, site.span, helps=helps)
+            freedom = static_number(site, correction, "correction")
         result = _variance(
             site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where,
             out,

@@ -111,3 +111,9 @@ _SPARSE = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, 4.0]])
 def test_without_degrees_of_freedom_there_is_no_variance(ddof: float, axis: int | None) -> None:
     skipping = f"np.nanvar(a, ddof={ddof}, axis={axis}), np.nanstd(a, ddof={ddof}, axis={axis})"
     assert_as_plain(f"{skipping}, np.var(a, ddof={ddof}, axis={axis})", _SPARSE)
+
+
+def test_degrees_of_freedom_have_one_name() -> None:
+    for name in ("var", "std"):
+        assert_refused("CD0440", f"np.{name}(a, ddof=1, correction=1)", np.arange(3.0))
+        assert_as_plain(f"np.{name}(a, ddof=0, correction=1)", np.arange(3.0))

@@ -17,13 +17,12 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ....lowering.ir.ops import OPS
-from ...values.arrays import as_scalar, describe, elementwise, stack
+from ...values.adapting import require_held
+from ...values.arrays import as_scalar, describe, stack
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (
-    NO,
     NONE,
-    NOT_CONSTANT,
     ONE,
     YES,
     ZERO,
@@ -48,23 +47,21 @@ from ...values.constant_tables import array_table
 from ...values.memory_order import based, binds, if_fortran, of_operands
 from ...values.stores import assign
 from ...values.types import (
-    BOOL,
     WEAK_BOOL,
     WEAK_COMPLEX,
     WEAK_FLOAT,
     WEAK_INT,
     Kind,
     cast,
-    join_all,
 )
-from ...values.values import Array, Group, Masked, Scalar, Static, Value
+from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .averages import stored_once
 from .casts import require_int64
-from .elementwise import arithmetic, converted, where
+from .elementwise import converted
 from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
-from .shaping import elements
-from .ufuncs import combine_of, strong_of
+from .shaping import at_least, elements
+from .ufuncs import strong_of
 from .views import subscript
 
 _PYTHON_KINDS = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
@@ -395,89 +392,6 @@ def _is_bit_identical(low: Const, high: Const) -> bool:
         expected = np.array([low.value, high.value], low.dtype.numpy)
         computed = expected[0] + np.arange(2) * (expected[1] - expected[0])
         return bool(computed.astype(expected.dtype).tobytes() == expected.tobytes())
-
-
-def linspace(
-    site: Site,
-    start: Value,
-    stop: Value,
-    num: Value = Static(50),
-    endpoint: Value = YES,
-    retstep: Value = NO,
-    dtype: Value = NONE,
-) -> Value:
-    """Return `np.linspace`: `num` evenly spaced numbers; with `retstep` the step, too.
-
-    Each operation is rounded in the promoted dtype of the ends, float64 for integers, as in NumPy.
-    CdTypeError CD0453 where an end is an array.
-    """
-    size = extent_of(site, num, "the number of points")
-    has_endpoint = static_bool(site, endpoint, "endpoint")
-    gaps = size - 1 if has_endpoint else size
-    ends = [array_of(site, value) for value in (start, stop)]
-    if any(end.rank for end in ends):
-        raise error("CD0453", CdTypeError, "`linspace` takes numbers as its ends here", site.span)
-    kind = strong_of(join_all([end.kind for end in ends]))
-    kind = dtypes.float64 if kind.kind in "biu" else kind
-    first, last = (converted(site, value, kind) for value in (start, stop))
-    if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
-        first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
-    is_single = gaps.constant is not None and gaps.constant <= 0
-    divisor = Scalar(
-        Position(site.ctx.assumptions.maximum(gaps, const(1))), Kind(dtypes.int64, True)
-    )
-    gap = converted(site, arithmetic(site, "-", last, first), kind)
-    step = arithmetic(site, "/", gap, divisor)
-    step = Static(float("nan")) if is_single else step
-    step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
-    axis = site.ctx.symbol("i")
-    positions = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
-    offsets = converted(site, arithmetic(site, "*", positions, step), kind)
-    vector = arithmetic(site, "+", offsets, first)
-    if is_single:
-        vector = arithmetic(site, "+", arithmetic(site, "*", positions, ZERO), first)
-    elif has_endpoint:
-        vector = _replace_last(site, array_of(site, vector), last)
-    element = dtype_of(site, dtype)
-    if element is not None:
-        if element.kind in "iu":
-            vector = elementwise(site.ctx, combine_of(np.floor), [vector], site.span)
-        vector = converted(site, vector, element)
-    if not static_bool(site, retstep, "retstep"):
-        return vector
-    if gaps.constant is None and not site.ctx.assumptions.nonnegative(gaps - 1):
-        has_step = Scalar(compare("ge", gaps, const(1)), BOOL)
-        step = where(site, has_step, step, Static(float("nan")))
-    return Group((vector, step))
-
-
-def _replace_last(site: Site, vector: Array, last: Value) -> Array:
-    """Return the vector with its last element replaced by the exact end."""
-    dtype = vector.kind.dtype.compute
-    end = cast(as_scalar(last, site.span).expr, dtype)
-    position, size = var(vector.axes[0]), vector.shape[0]
-    test = compare("eq", position, size - 1)
-    if not site.ctx.assumptions.nonnegative(size - 2):  # a single element is the start
-        not_first = compare("ge", position, const(1))
-        test = Apply(OPS["and"], (test, not_first), dtypes.bool_)
-    return Array(
-        vector.axes, vector.shape, Select(test, end, vector.body), vector.kind, copied=True
-    )
-
-
-def logspace(
-    site: Site,
-    start: Value,
-    stop: Value,
-    num: Value = Static(50),
-    endpoint: Value = YES,
-    base: Value = Static(10.0),
-    dtype: Value = NONE,
-) -> Value:
-    """Return `np.logspace`: `base` to the power of evenly spaced exponents."""
-    vector = arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
-    element = dtype_of(site, dtype)
-    return vector if element is None else converted(site, vector, element)
 
 
 def eye(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:

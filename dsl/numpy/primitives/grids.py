@@ -1,4 +1,4 @@
-"""Coordinate grids: `mgrid`, `ogrid`, `indices`, `meshgrid`, and the joins `r_` and `c_`."""
+"""Evenly spaced points and grids: `linspace`, `logspace`, `mgrid`, `indices`, `meshgrid`, `r_`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from ....base.diagnostic import CdTypeError
 from ....lowering.ir import dtypes
-from ....lowering.ir.expressions import Position, Read
+from ....lowering.ir.expressions import Apply, Position, Read, Select
 from ....lowering.ir.indexing import Affine, const, var
-from ...values.arrays import elementwise
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, elementwise
 from ...values.broadcasting import broadcast_to
-from ...values.builder import error
+from ...values.builder import compare, error
 from ...values.call_site import (
     NO,
     NONE,
@@ -31,13 +32,117 @@ from ...values.call_site import (
     static_shape,
     text_of,
 )
-from ...values.types import WEAK_INT, Kind, cast, join_all
+from ...values.types import BOOL, WEAK_INT, Kind, cast, join_all
 from ...values.values import Array, Group, Scalar, Section, Static, Value
-from .creation import arange, linspace
-from .elementwise import arithmetic, converted
+from .averages import stored_once
+from .creation import arange
+from .elementwise import arithmetic, converted, where
 from .joining import column_stack, concatenate, fitting
 from .shaping import at_least, elements
 from .ufuncs import combine_of, strong_of
+
+
+def linspace(
+    site: Site,
+    start: Value,
+    stop: Value,
+    num: Value = Static(50),
+    endpoint: Value = YES,
+    retstep: Value = NO,
+    dtype: Value = NONE,
+) -> Value:
+    """Return `np.linspace`: `num` evenly spaced numbers; with `retstep` the step, too.
+
+    Each operation is rounded in the promoted dtype of the ends, float64 for integers, as in NumPy.
+    CdTypeError CD0453 where an end is an array.
+    """
+    size = extent_of(site, num, "the number of points")
+    has_endpoint = static_bool(site, endpoint, "endpoint")
+    gaps = size - 1 if has_endpoint else size
+    ends = [array_of(site, value) for value in (start, stop)]
+    if any(end.rank for end in ends):
+        raise error("CD0453", CdTypeError, "`linspace` takes numbers as its ends here", site.span)
+    kind = strong_of(join_all([end.kind for end in ends]))
+    kind = dtypes.float64 if kind.kind in "biu" else kind
+    first, last = (converted(site, value, kind) for value in (start, stop))
+    if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
+        first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
+    is_single = gaps.constant is not None and gaps.constant <= 0
+    divisor = Scalar(
+        Position(site.ctx.assumptions.maximum(gaps, const(1))), Kind(dtypes.int64, True)
+    )
+    gap = converted(site, arithmetic(site, "-", last, first), kind)
+    step = arithmetic(site, "/", gap, divisor)
+    step = Static(float("nan")) if is_single else step
+    step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
+    axis = site.ctx.symbol("i")
+    positions = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
+    offsets = _offsets(site, positions, step, gap, divisor)
+    vector = arithmetic(site, "+", offsets, first)
+    if is_single:
+        vector = arithmetic(site, "+", arithmetic(site, "*", positions, ZERO), first)
+    elif has_endpoint:
+        vector = _replace_last(site, array_of(site, vector), last)
+    element = dtype_of(site, dtype)
+    if element is not None:
+        if element.kind in "iu":
+            vector = elementwise(site.ctx, combine_of(np.floor), [vector], site.span)
+        vector = converted(site, vector, element)
+    if not static_bool(site, retstep, "retstep"):
+        return vector
+    if gaps.constant is None and not site.ctx.assumptions.nonnegative(gaps - 1):
+        has_step = Scalar(compare("ge", gaps, const(1)), BOOL)
+        step = where(site, has_step, step, Static(float("nan")))
+    return Group((vector, step))
+
+
+def _offsets(site: Site, positions: Array, step: Value, gap: Value, divisor: Value) -> Value:
+    """Return `positions * step`; `positions / divisor * gap` where the step underflows to zero."""
+    kind = positions.kind.dtype
+
+    def scaled(symbol: str, left: Value, right: Value) -> Value:
+        return converted(site, arithmetic(site, symbol, left, right), kind)
+
+    offsets = scaled("*", positions, step)
+    is_zero = arithmetic(site, "==", step, ZERO)
+    if is_zero == Static(False):
+        return offsets
+    return where(site, is_zero, scaled("*", scaled("/", positions, divisor), gap), offsets)
+
+
+def _replace_last(site: Site, vector: Array, last: Value) -> Array:
+    """Return the vector with its last element replaced by the exact end."""
+    dtype = vector.kind.dtype.compute
+    end = cast(as_scalar(last, site.span).expr, dtype)
+    position, size = var(vector.axes[0]), vector.shape[0]
+    test = compare("eq", position, size - 1)
+    if not site.ctx.assumptions.nonnegative(size - 2):  # a single element is the start
+        not_first = compare("ge", position, const(1))
+        test = Apply(OPS["and"], (test, not_first), dtypes.bool_)
+    return Array(
+        vector.axes, vector.shape, Select(test, end, vector.body), vector.kind, copied=True
+    )
+
+
+def logspace(
+    site: Site,
+    start: Value,
+    stop: Value,
+    num: Value = Static(50),
+    endpoint: Value = YES,
+    base: Value = Static(10.0),
+    dtype: Value = NONE,
+) -> Value:
+    """Return `np.logspace`: `base` to the power of evenly spaced exponents, along axis 0."""
+    exponents = array_of(site, linspace(site, start, stop, num, endpoint))
+    bases = array_of(site, base)
+    if bases.rank:
+        axes = (*exponents.axes, *site.ctx.axes(bases.rank))
+        shape = (*exponents.shape, *(const(1),) * bases.rank)
+        exponents, base = replace(exponents, axes=axes, shape=shape), bases
+    vector = arithmetic(site, "**", base, exponents)
+    element = dtype_of(site, dtype)
+    return vector if element is None else converted(site, vector, element)
 
 
 def _slice_points(site: Site, item: Value, alone: bool | None = None) -> Array:

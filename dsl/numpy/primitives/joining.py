@@ -244,7 +244,7 @@ def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
     if is_none(axis):
         flat = roll(site, elements(site, array), shift, ZERO)
         return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
-    axes, shifts = _rows(site, axis), _rows(site, shift)
+    axes, shifts = rows_of(site, axis), rows_of(site, shift)
     dims, steps = (axis,) if axes is None else axes, (shift,) if shifts is None else shifts
     if len(dims) != len(steps) and 1 not in (len(dims), len(steps)):
         text = f"`roll` is given {len(steps)} shifts, and {len(dims)} axes"
@@ -465,7 +465,7 @@ def _require_not_empty(site: Site, size: Affine, mode: str) -> None:
 
 def _pad_widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
     def pair(item: Value) -> tuple[Affine, Affine]:
-        ends = _rows(site, item)
+        ends = rows_of(site, item)
         if ends is not None and len(ends) not in (1, 2):
             text = f"`pad_width` gives an axis one width or two, and has {len(ends)}"
             raised = CdValueError if ends else CdTypeError
@@ -473,12 +473,12 @@ def _pad_widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affin
         sizes = static_shape(site, Group(ends if ends is not None else (item,)))
         return sizes[0], sizes[-1]
 
-    items = _rows(site, value)
+    items = rows_of(site, value)
     rows = [value] if items is None else list(items)
-    nested = items is not None and any(_rows(site, item) is not None for item in items)
+    nested = items is not None and any(rows_of(site, item) is not None for item in items)
     if items is not None and not nested:
         rows = [Group(items)]
-    if nested and any(_rows(site, row) is None for row in rows):
+    if nested and any(rows_of(site, row) is None for row in rows):
         text = "`pad_width` mixes numbers and pairs of them"
         raise error("CD0452", CdValueError, text, site.span, helps=_WIDTH_HINTS)
     pairs = [pair(row) for row in rows]
@@ -491,7 +491,7 @@ def _pad_widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affin
 _WIDTH_HINTS = ("give one width, `(before, after)`, or a pair of them for each axis",)
 
 
-def _rows(site: Site, value: Value) -> tuple[Value, ...] | None:
+def rows_of(site: Site, value: Value) -> tuple[Value, ...] | None:
     """Return the items of a tuple or list, or of an array of static length; None for a number."""
     items = items_of(value)
     if items is not None or not isinstance(value, Array) or not value.rank:

@@ -45,13 +45,14 @@ from ...values.fix_hints import WAYS_OUT
 from ...values.masks import aligned
 from ...values.memory_order import in_k_order
 from ...values.stores import assign
-from ...values.types import Kind, apply, cast, truth
+from ...values.types import Kind, apply, cast, join_all, truth
 from ...values.values import Array, Group, Masked, Scalar, Static, Value
 from ..library import definitions, device_sorting
 from ..library.device_sorting import either, merge_iterations
 from .averages import stored_once
-from .creation import linspace
 from .elementwise import arithmetic, converted, imag, real, where
+from .grids import linspace
+from .joining import rows_of, with_strong_type
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
 from .reshaping import reshaped

@@ -93,6 +93,9 @@ def histogram_equal(a, weights, edges, counts):
     bins = len(counts)
     low = edges[0]
     high = edges[bins]
+    for k in range(bins):
+        if not edges[k] < edges[clamp(k + 1)]:
+            raise ValueError("too many bins for the range of the values")
     for k in range(len(a)):
         value = a[k]
         if value >= low and value <= high:

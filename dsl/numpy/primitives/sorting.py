@@ -227,25 +227,28 @@ def histogram(
     """Return the counts, or sums of weights, of values in bins, and the edges of the bins."""
     values = array_of(site, ravel(site, a))
     require_ordered(site, values, "histogram")
-    edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
-    values = cheap_or_stored(
-        site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span
-    )
     is_uniform = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
-    factors, sums, result = _weights(site, values, array_of(site, a).shape, weights)
+    bounds = _bounds(site, range)
     if is_uniform:
         number = _number_of_bins(site, bins)
-        edges = _equal_edges(site, values, number, range, edge_type)
+        values = _compared(site, values, _edge_type(site, values, bounds))
+        edges = limits = _equal_edges(site, values, number, bounds)
+        text = definitions.HISTOGRAM_EQUAL
     else:
-        edges = cheap_or_stored(site.ctx, array_of(site, bins), "edges", site.span)
+        edges = array_of(site, bins)
         if edges.rank != 1:
             text = f"`histogram` takes edges along one axis, and is given {describe(edges)}"
             raise error("CD0452", CdValueError, text, site.span)
+        require_ordered(site, edges, "histogram")
+        edges = cheap_or_stored(site.ctx, with_strong_type(edges), "edges", site.span)
+        common = dtypes.promote(strong_of(values.kind), edges.kind.dtype)
+        values, limits = (_compared(site, given, common) for given in (values, edges))
         number = site.ctx.assumptions.maximum(edges.shape[0] - 1, const(0))
+        text = definitions.HISTOGRAM_EDGES
+    factors, sums, result = _weights(site, values, array_of(site, a).shape, weights)
     counts = fresh(site, (number,), sums, "counts")
-    text = definitions.HISTOGRAM_EQUAL if is_uniform else definitions.HISTOGRAM_EDGES
     if number.constant != 0:
-        inlined(site, text, values, factors, edges, counts)
+        inlined(site, text, values, factors, limits, counts)
     heights: Value = counts if sums is result else _convert_sums(site, counts, result)
     if not is_none(density) and static_bool(site, density, "density"):
         line = array_of(site, edges)
@@ -280,9 +283,43 @@ def _convert_sums(site: Site, counts: Array, dtype: DType) -> Value:
     return converted(site, converted(site, counts, dtypes.int64) if whole else counts, dtype)
 
 
-def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
-    """Return the edges of bins of equal width between given ends, or between the extreme values."""
-    bounds = items_of(ends)
+def _compared(site: Site, values: Array, dtype: DType) -> Array:
+    """Return values in the type in which they are compared with the edges."""
+    return cheap_or_stored(site.ctx, array_of(site, converted(site, values, dtype)), "a", site.span)
+
+
+def _bounds(site: Site, ends: Value) -> tuple[Value, ...] | None:
+    """Return the two ends of the range of a histogram; None for None.
+
+    CdTypeError, CdValueError CD0457 for what is not two numbers.
+    """
+    if is_none(ends):
+        return None
+    items = rows_of(site, ends)
+    if items is not None and len(items) == 2 and not any(array_of(site, x).rank for x in items):
+        for item in items:
+            require_ordered(site, array_of(site, item), "histogram")
+        return items
+    text = f"the range of a histogram is two numbers, and is {describe(ends)}"
+    raised = CdTypeError if items is None else CdValueError
+    raise error("CD0457", raised, text, site.span, helps=WAYS_OUT["CD0457"])
+
+
+def _edge_type(site: Site, values: Array, bounds: Sequence[Value] | None) -> DType:
+    """Return the type of edges of equal width: that of values and ends together, float64 of
+    integers."""
+    kinds = [Kind(dtypes.uint8) if values.kind.dtype.kind == "b" else values.kind]
+    joined = strong_of(join_all([*kinds, *(array_of(site, end).kind for end in bounds or ())]))
+    return joined if joined.kind == "f" else dtypes.promote(joined, dtypes.float64)
+
+
+def _equal_edges(
+    site: Site, values: Array, number: Affine, bounds: tuple[Value, ...] | None
+) -> Array:
+    """Return the edges of bins of equal width between given ends, or between the extreme values.
+
+    They are of the type of the values.
+    """
     static_bounds: list[Any] = [constant(end) for end in bounds or ()]
     if bounds is None and values.shape[0].constant == 0:
         bounds, static_bounds = (Static(0.0), Static(1.0)), [0.0, 1.0]  # as in NumPy
@@ -306,8 +343,8 @@ def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: 
         raise error("CD0457", CdValueError, _INVALID_RANGE, site.span, helps=WAYS_OUT["CD0457"])
     elif static_bounds[0] == static_bounds[1]:
         low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", bounds))
-    low, high = converted(site, low, dtype), converted(site, high, dtype)
-    line = linspace(site, low, high, as_number(number + 1), dtype=Static(dtype))
+    dtype = Static(values.kind.dtype)
+    line = linspace(site, low, high, as_number(number + 1), dtype=dtype)
     return site.ctx.materialize(array_of(site, line), "edges", site.span)
 
 

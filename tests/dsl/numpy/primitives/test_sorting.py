@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.sort(v)",
@@ -172,3 +173,31 @@ def test_a_number_of_bins_is_checked_at_run_time(backend: str) -> None:
     np.testing.assert_array_equal(counts, [2, 2])
     with pytest.raises(ValueError, match="`bins` of a histogram is at least 1, and is 0"):
         counted(np.arange(4.0), np.array([0]))
+
+
+_BIG = 2**53 + np.arange(4)
+
+
+def test_integers_are_compared_with_integer_edges_as_such() -> None:
+    assert_as_plain("np.histogram(a, b)", _BIG, _BIG[[0, 1, 3]])
+    assert_as_plain(f"np.histogram(a, [{2**53}, {2**53 + 1}, {2**53 + 3}])", _BIG)
+    assert_as_plain("np.histogram(a, b)", _BIG.astype("u8"), _BIG[[0, 1, 3]])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f2", "f4", "f8", "?"])
+@pytest.mark.parametrize("of_range", ["f8", "f4", "i8", "i1"])
+def test_edges_have_the_type_of_values_and_range(dtype: str, of_range: str) -> None:
+    values = np.array([0, 1, 1, 5, 3, 2]).astype(dtype)
+    ends = np.array([0, 4]).astype(of_range)
+    assert_as_plain("np.histogram(a, 3, range=(b[0], b[1])), np.histogram(a, 3, b)", values, ends)
+    assert_as_plain("np.histogram(a, 3, (0, 5)), np.histogram(a, 3, (0.1, 5.7))", values)
+
+
+@pytest.mark.parametrize("ends", [np.arange(3.0), 3, (1, 2, 3)], ids=repr)
+def test_a_range_is_two_numbers(ends: object) -> None:
+    assert_refused("CD0457", "np.histogram(a, 3, range=b)", np.ones(2), ends)
+
+
+@pytest.mark.parametrize("values", [_BIG, np.array([1.0, 1 + 2**-23], "f4")], ids=["i8", "f4"])
+def test_bins_have_a_width(values: np.ndarray) -> None:
+    assert_refused("too many bins", "np.histogram(a, 3)", values)

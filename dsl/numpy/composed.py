@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from textwrap import indent
 
 import numpy as np
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdTypeError
+from ...base.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Const, Domain, Position
@@ -26,6 +27,7 @@ from ..values.call_site import (
     NONE,
     Site,
     array_of,
+    constant,
     extent_of,
     index_in,
     is_none,
@@ -33,8 +35,9 @@ from ..values.call_site import (
     text_of,
 )
 from ..values.values import Array, Group, Scalar, Static, Value
+from .primitives.creation import array, copy
 from .primitives.elementwise import converted
-from .primitives.joining import diff
+from .primitives.joining import concatenate, diff
 from .primitives.python_reductions import as_number
 from .primitives.reductions import require_ordered, require_subtracted
 from .primitives.shaping import elements, reshape_method
@@ -173,12 +176,6 @@ def lexsort(keys):
     for key in keys[1:]:
         order = order[np.argsort(key[order])]
     return order
-"""
-
-BLOCK = """
-def block(arrays):
-    rows = [np.concatenate([np.atleast_2d(part) for part in row], -1) for row in arrays]
-    return np.concatenate(rows, -2)
 """
 
 DIAGONAL = """
@@ -388,33 +385,58 @@ def lexsort(site: Site, keys: Value) -> Value:
         text = "`lexsort` takes keys along one axis, of which there is at least one"
         shown = "" if wrong is None else f"this is {describe(wrong)}"
         raise error("CD0452", CdTypeError, text, site.span, label=shown)
-    for array in arrays[1:]:
-        site.ctx.equal_extents(
-            arrays[0].shape[0], array.shape[0], "the keys of `lexsort`", site.span
-        )
+    for key in arrays[1:]:
+        site.ctx.equal_extents(arrays[0].shape[0], key.shape[0], "the keys of `lexsort`", site.span)
     return inlined(site, LEXSORT, keys if items is None else Group(tuple(arrays)))
 
 
 def block(site: Site, arrays: Value) -> Value:
-    """Return `np.block`: blocks joined along the last axis, and rows of them along the one before.
+    """Return `np.block`: the blocks of the innermost lists joined along the last axis, those of the
+    lists around them along the axis before, and so on.
 
-    CdTypeError CD0452 where `arrays` is no list of lists, or a block has more than two axes.
+    CdTypeError CD0452 for tuples, CdValueError CD0452 for an empty list and lists of unequal depth.
     """
-    rows = items_of(arrays) or ()
-    parts = [items_of(row) for row in rows]
-    if not rows or any(not row for row in parts):
-        raise error(
-            "CD0452", CdTypeError, "`block` takes rows of blocks here", site.span,
-            helps=("write a list of lists: `np.block([[a, b], [c, d]])`",),
-        )  # fmt: skip
-    for part in (array_of(site, part) for row in parts for part in row or ()):
-        if part.rank > 2:
-            text = f"`block` takes blocks of one or two axes here, and is given {describe(part)}"
-            raise error(
-                "CD0452", CdTypeError, text, site.span,
-                helps=("join them: `np.concatenate([a, b], axis=-1)`",),
-            )  # fmt: skip
-    return inlined(site, BLOCK, arrays)
+    depth = _depth(site, arrays)
+    rank = max(depth, *(array_of(site, part).rank for part in _leaves(arrays)))
+    if not depth:
+        return copy(site, arrays)
+
+    def joined(part: Value, axis: int) -> Value:
+        if axis == 0:
+            return array(site, part, copy=NONE, ndmin=Static(rank))
+        parts = tuple(joined(item, axis + 1) for item in items_of(part) or ())
+        return concatenate(site, Group(parts), Static(axis))
+
+    return joined(arrays, -depth)
+
+
+_BLOCKS = ("write lists of one depth, with a block in each place: `np.block([[a, b], [c, d]])`",)
+
+
+def _depth(site: Site, part: Value) -> int:
+    """Return how many lists a block of `np.block` is in."""
+    items = items_of(part)
+    if items is None:
+        return 0
+    if isinstance(part, Group) and part.kind == "tuple" or isinstance(constant(part), tuple):
+        text = "`block` takes lists of blocks, and is given a tuple"
+        raise error("CD0452", CdTypeError, text, site.span, helps=_BLOCKS)
+    depths = {_depth(site, item) for item in items}
+    if len(depths) == 1:
+        return depths.pop() + 1
+    text = "`block` takes lists of one depth, and is given " + (
+        "lists of unequal depth" if depths else "an empty list"
+    )
+    raise error("CD0452", CdValueError, text, site.span, helps=_BLOCKS)
+
+
+def _leaves(part: Value) -> Iterator[Value]:
+    """Yield the blocks in nested lists."""
+    items = items_of(part)
+    if items is None:
+        yield part
+    for item in items or ():
+        yield from _leaves(item)
 
 
 def open_mesh(site: Site, *args: Value) -> Value:

@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ..elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ..elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "np.isin(i, idx)",
@@ -76,8 +77,9 @@ def test_it_is_what_numpy_says(body: str) -> None:
         ("np.vander(x)", r"CD0452.*one axis, and is given f64\[3, 4\]"),
         ("np.lexsort((x, x))", r"CD0452.*keys along one axis(.|\n)*this is f64\[3, 4\]"),
         ("np.lexsort(())", "CD0452.*of which there is at least one"),
-        ("np.block([v, v])", "CD0452.*rows of blocks(.|\n)*a list of lists"),
-        ("np.block([[t]])", r"CD0452.*is given f64\[2, 3, 4\]"),
+        ("np.block(([v, v],))", "CD0452.*lists of blocks, and is given a tuple"),
+        ("np.block([[v], v])", "CD0452.*lists of unequal depth"),
+        ("np.block([[]])", "CD0452.*an empty list"),
         ("np.ix_(x)", "CD0452.*lines of integers"),
         ("np.ix_([0.5])", "CD0452.*lines of integers"),
     ],
@@ -156,3 +158,12 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    ["[a]", "[a, b]", "a", "[[a, b]]", "[[[a, b]]]", "[[[a], [b]], [[b], [a]]]", "[[c], [c]]",
+     "[[[c, c]]]", "[1, 2]", "[[[[a]]]]"],
+)  # fmt: skip
+def test_blocks_are_joined_along_an_axis_for_each_list(blocks: str) -> None:
+    assert_as_plain(f"np.block({blocks})", np.ones(2), np.arange(2.0), np.array([[1, 2], [3, 4]]))

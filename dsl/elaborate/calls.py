@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -219,7 +220,7 @@ def _call_object(
         positional = tuple(_as_array(frame, arg, e.span) for arg in args)
         if function in (max, min) and len(args) > 1 and any(map(is_list, args)):
             return extreme_of_lists(site, function.__name__, args)
-        if function is sum or function in (max, min) and len(args) == 1:
+        if function in (sum, math.prod) or function in (max, min) and len(args) == 1:
             positional = _with_python_numbers(args, positional)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         result = handler(site, positional, named)

@@ -19,7 +19,7 @@ from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import NO_ORIGINS, error
-from ...values.call_site import ZERO, Body, Site, array_of, is_list, items_of
+from ...values.call_site import ONE, ZERO, Body, Site, array_of, constant, is_list, items_of
 from ...values.types import WEAK_INT, Kind, kind_of_number, truth
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, extremum
@@ -28,7 +28,6 @@ from .reductions import (
     accumulate,
     as_pythons,
     operand,
-    reducer,
     require_elements,
     require_ordered,
     truth_reducer,
@@ -53,20 +52,35 @@ def _store_partial(site: Site, value: Value) -> Value:
     return site.ctx.materialize(value, "so_far", site.span) if isinstance(value, Array) else value
 
 
-def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
+def python_sum(site: Site, iterable: Value, /, start: Value = ZERO) -> Value:
     """Return Python's `sum` along the first axis, in the type of the items (int64 for bools)."""
+    return _folded(site, "sum", iterable, start)
+
+
+def python_product(site: Site, iterable: Value, /, *, start: Value = ONE) -> Value:
+    """Return `math.prod` along the first axis, in the type of the items (int64 for bools)."""
+    return _folded(site, "prod", iterable, start)
+
+
+def _folded(site: Site, name: str, iterable: Value, start: Value) -> Value:
+    """Return `start` plus, or for "prod" times, the items one after the other."""
+    symbol, op, neutral = ("+", "add", ZERO) if name == "sum" else ("*", "mul", ONE)
     items = items_of(iterable)
     if items is not None:
         for n, item in enumerate(items, 1):
-            start = arithmetic(site, "+", start, item)
+            start = arithmetic(site, symbol, start, item)
             start = _store_partial(site, start) if n % _MAX_CHAIN == 0 else start
         return start
-    over = python_operand(site, iterable, "sum")
-    dtype = over.array.kind.dtype
-    kind = Kind(dtypes.int64 if dtype.kind == "b" else dtype, over.array.kind.weak)
-    total = accumulate(site, OPS["add"], over.array, over.axes, kind, False, over.where)
+    over = python_operand(site, iterable, name)
+    is_neutral = start == neutral and type(constant(start)) is int
+    of_items = over.array.kind
+    if not is_neutral:  # the first operation may widen the items
+        item = Scalar(over.array.body, of_items)
+        of_items = array_of(site, arithmetic(site, symbol, start, item)).kind
+    kind = Kind(dtypes.int64 if of_items.dtype.kind == "b" else of_items.dtype, of_items.weak)
+    total = accumulate(site, OPS[op], over.array, over.axes, kind, False, over.where)
     total = _with_item_kind(total, kind)
-    return total if start == ZERO else arithmetic(site, "+", start, total)
+    return total if is_neutral else arithmetic(site, symbol, start, total)
 
 
 def _with_item_kind(value: Value, kind: Kind) -> Value:
@@ -170,13 +184,6 @@ def python_truth(name: str) -> Body:
         return as_pythons(truth_reducer(name)(site, given))
 
     return body
-
-
-def python_product(site: Site, iterable: Value) -> Value:
-    """Return `math.prod` of a rank-1 array or a sequence."""
-    if items_of(iterable) is None:
-        python_operand(site, iterable, "prod")
-    return reducer("prod")(site, iterable)
 
 
 def python_len(site: Site, obj: Value) -> Value:

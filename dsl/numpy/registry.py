@@ -236,7 +236,7 @@ _CREATION: tuple[Row, ...] = (
     (np.zeros_like, c.filler_like(0), None), (np.ones_like, c.filler_like(1), None),
     (np.empty_like, c.filler_like(0), None), (np.full, c.full, None),
     (np.full_like, c.full_like, None), (np.array, c.array, None), (np.asarray, c.asarray, None),
-    (np.ascontiguousarray, c.in_c_order, None), (np.copy, c.copy, None),
+    (np.ascontiguousarray, c.contiguous, None), (np.copy, c.copy, None),
     (np.ndarray, c.new_array, None), (np.arange, c.arange, None),
     (np.linspace, grids.linspace, None), (np.eye, c.eye, None), (np.identity, c.identity, None),
     (np.tri, c.tri, None), (np.indices, grids.indices, None), (np.meshgrid, grids.meshgrid, None),

@@ -223,27 +223,30 @@ def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> V
     require_c_order(site, order)
     element = dtype_of(site, dtype)
     if isinstance(a, Array) and element in (None, a.kind.dtype):
-        return a if constant(order) != "C" else in_c_order(site, a)
-    return array(site, a, dtype)
+        return a if constant(order) != "C" else _in_c_order(site, a)
+    return array(site, a, dtype, order=order)
 
 
-def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
+def contiguous(site: Site, a: Value, dtype: Value = NONE) -> Value:
     """Return `np.ascontiguousarray`: the argument if it has the dtype and C order, else a copy.
 
     The result has rank 1 at least.
     """
     result = asarray(site, a, dtype)
     if isinstance(result, Array) and not result.rank:
-        return array(site, result, ndmin=ONE)
-    if not isinstance(result, Array):
-        return result
-    result = based(site.ctx, result, site.span)
+        return at_least(1, site, result)
+    return _in_c_order(site, result) if isinstance(result, Array) else result
+
+
+def _in_c_order(site: Site, given: Array) -> Array:
+    """Return an array if it has C order, else a copy that has."""
+    result = based(site.ctx, given, site.span)
     is_contiguous = is_in_order(site, result, range(result.rank))
     if is_contiguous is None:
         copied = site.ctx.materialize(result, "copy", site.span)
         binds(site.ctx, copied, result, site.span)  # rejected where a view would be observable
         return copied
-    return result if is_contiguous else array(site, result, order=Static("C"))
+    return result if is_contiguous else array_of(site, array(site, result, order=Static("C")))
 
 
 def copy(site: Site, a: Value, order: Value = Static("K")) -> Value:

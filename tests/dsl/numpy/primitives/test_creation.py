@@ -126,3 +126,8 @@ def test_what_needs_a_copy_is_refused_without_one(body: str) -> None:
 @pytest.mark.parametrize("values", [np.array([1.0, 2.0]), np.array([1, 2])], ids=["f8", "i8"])
 def test_any_false_value_copies_only_what_is_converted(values: np.ndarray, flag: str) -> None:
     assert_as_plain(f"v = a.astype(float, copy={flag})\nv[0] = 9\na, v", values, 0)
+
+
+def test_a_view_of_an_array_without_axes() -> None:
+    assert_as_plain("v = np.ascontiguousarray(a)\nv[0] = 5\na, v + 0", np.array(2.5))
+    assert_as_plain("v = np.asarray(a, order='C')\nv[...] = 5\na", np.array(2.5))

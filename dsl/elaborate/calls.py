@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let
@@ -217,12 +219,13 @@ def _call_object(
     """Return the value of calling a Python object: by the table, inlined, or computed now."""
     handler = table.lookup(function)
     if handler is not None:
-        positional = tuple(_as_array(frame, arg, e.span) for arg in args)
+        keeps = function in (np.array, np.asarray)
+        positional = tuple(_as_array(frame, arg, e.span, keeps) for arg in args)
         if function in (max, min) and len(args) > 1 and any(map(is_list, args)):
             return extreme_of_lists(site, function.__name__, args)
         if function in (sum, math.prod) or function in (max, min) and len(args) == 1:
             positional = _with_python_numbers(args, positional)
-        named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
+        named = {key: _as_array(frame, arg, e.span, keeps) for key, arg in keywords.items()}
         result = handler(site, positional, named)
         return result
     refusal = table.refusal(function)
@@ -300,12 +303,17 @@ def _unwrap_cache(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span
     return inner
 
 
-def _as_array(frame: Frame, value: Value, span: Span) -> Value:
-    """Return an argument of a function of the table: a tensor as its value, a list as an array."""
+def _as_array(frame: Frame, value: Value, span: Span, keeps: bool = False) -> Value:
+    """Return an argument of a function of the table: a tensor as its value, a list as an array.
+
+    With `keeps` the array still tells that it is a list of Python numbers.
+    """
     if isinstance(value, Handle):
         return frame.inputs.field(frame.ctx, value, "value", span)
     if isinstance(value, Array) and value.listed:
-        return replace(value, listed=Listed.NO, copied=True)  # NumPy makes an array of it
+        keeps = keeps and value.listed is Listed.NUMBERS
+        listed = value.listed if keeps else Listed.NO
+        return replace(value, listed=listed, copied=True)  # NumPy makes an array of it
     return value
 
 

@@ -17,7 +17,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Select, walk
-from ...lowering.ir.indexing import Affine, const
+from ...lowering.ir.indexing import Affine, Range, const
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import free_symbols
 from .builder import Context, compare
@@ -48,7 +48,7 @@ def require_held(ctx: Context, array: Array, dtype: DType, span: Span) -> None:
     """Emit the check that run-time Python ints fit an element type: CdOverflowError CD0464."""
     narrow = ctx.uses is None and array.kind == WEAK_INT and _is_narrow(Kind(dtype))
     if narrow and _is_run_time(ctx, array.body):
-        _check_fits(ctx, array.body, dtype, span)
+        _check_fits(ctx, array.body, dtype, span, array.ranges)
 
 
 def _is_narrow(kind: Kind) -> bool:
@@ -84,8 +84,13 @@ def _find_narrow_type(combine: Combine, operands: Sequence[Array], at: int) -> D
     return None
 
 
-def _check_fits(ctx: Context, expr: Expr, dtype: DType, span: Span) -> None:
-    """Emit the unproven part of `lo <= expr <= hi`, the bounds of an integer type, as a check."""
+def _check_fits(
+    ctx: Context, expr: Expr, dtype: DType, span: Span, over: tuple[Range, ...] = ()
+) -> None:
+    """Emit the unproven part of `lo <= expr <= hi`, the bounds of an integer type, as a check.
+
+    It is of all points of the ranges `over`, the axes of an array.
+    """
     signed = dtype.kind == "i"
     lo = -(1 << (dtype.bits - 1)) if signed else 0
     hi = lo + (1 << dtype.bits) - 1
@@ -93,8 +98,8 @@ def _check_fits(ctx: Context, expr: Expr, dtype: DType, span: Span) -> None:
     test = both(_lower_test(ctx, expr, index, lo), _upper_test(ctx, expr, index, hi))
     if test is None:
         return
-    domain = Domain(ctx.domain)
-    if not _varies_by_point(ctx, test):
+    domain = Domain((*ctx.domain, *over))
+    if not over and not _varies_by_point(ctx, test):
         test, domain = _unless_empty(ctx, test), Domain()
     text = f"the Python integer {{0}} does not fit in {dtype}, the type that it meets"
     helps = (

@@ -166,6 +166,7 @@ def array(
     if isinstance(object, Masked):
         return array_of(site, object)
     element = dtype_of(site, dtype)
+    object = _unlisted(site, object, element)
     result = object if isinstance(object, Array) else _stack_nested(site, object, element)
     requested = None if is_none(copy) else static_bool(site, copy, "copy")
     is_copy = requested is True or result is not object
@@ -181,6 +182,18 @@ def array(
         return result if is_none(order) else asarray(site, result, order=order)
     result = Array(result.axes, result.shape, result.body, Kind(result.kind.dtype), copied=True)
     return _set_model_order(site, result, model, order)
+
+
+def _unlisted(site: Site, value: Value, dtype: DType | None) -> Value:
+    """Return an argument that may be a list of Python numbers as an array.
+
+    The integers among them have to fit in `dtype` (CdOverflowError CD0464).
+    """
+    if not isinstance(value, Array) or not value.listed:
+        return value
+    if dtype is not None and value.kind.dtype is dtypes.int64:
+        require_held(site.ctx, replace(value, kind=WEAK_INT), dtype, site.span)
+    return replace(value, listed=Listed.NO)
 
 
 def _prepend_axes(site: Site, array: Array, rank: int) -> Array:
@@ -222,6 +235,7 @@ def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> V
     """Return `np.asarray`: the argument itself if it is an array of the dtype, else a new array."""
     require_c_order(site, order)
     element = dtype_of(site, dtype)
+    a = _unlisted(site, a, element)
     if isinstance(a, Array) and element in (None, a.kind.dtype):
         return a if constant(order) != "C" else _in_c_order(site, a)
     return array(site, a, dtype, order=order)

@@ -131,3 +131,10 @@ def test_any_false_value_copies_only_what_is_converted(values: np.ndarray, flag:
 def test_a_view_of_an_array_without_axes() -> None:
     assert_as_plain("v = np.ascontiguousarray(a)\nv[0] = 5\na, v + 0", np.array(2.5))
     assert_as_plain("v = np.asarray(a, order='C')\nv[...] = 5\na", np.array(2.5))
+
+
+@pytest.mark.parametrize("call", ["np.array(a, np.int8)", "np.asarray(a, dtype=np.uint8)"])
+@pytest.mark.parametrize("values", [[300, 1], [[1, 300]], [2**40, 1]], ids=repr)
+def test_the_integers_of_a_list_fit_in_its_type(call: str, values: list[object]) -> None:
+    assert_refused("CD0464", call, values)
+    assert_as_plain(f"{call}, np.array(a), np.asarray(a, np.float32)", [[1, 2], [3, 4]])

@@ -458,8 +458,12 @@ def make_dtype(site: Site, dtype: Value) -> Value:
 
 def fill(site: Site, a: Value, value: Value) -> Value:
     """Store one value to every element of an array: `a.fill(value)`."""
-    array = array_of(site, a)
-    if array_of(site, value).kind == WEAK_INT:
+    array, given = array_of(site, a), array_of(site, value)
+    if given.rank:
+        text = f"`fill` takes one number, and is given {describe(given)}"
+        helps = ("assign: `a[...] = b`",)
+        raise error("CD0452", CdValueError, text, site.span, helps=helps)
+    if given.kind == WEAK_INT:
         value = fitting(site, value, array.kind.dtype)
     assign(site.ctx, array, value, site.span)
     return NONE

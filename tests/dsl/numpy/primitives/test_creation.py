@@ -138,3 +138,8 @@ def test_a_view_of_an_array_without_axes() -> None:
 def test_the_integers_of_a_list_fit_in_its_type(call: str, values: list[object]) -> None:
     assert_refused("CD0464", call, values)
     assert_as_plain(f"{call}, np.array(a), np.asarray(a, np.float32)", [[1, 2], [3, 4]])
+
+
+def test_an_array_is_filled_with_one_number() -> None:
+    assert_refused("CD0452", "a.fill(b)\na", np.zeros(2), np.ones(2))
+    assert_as_plain("a.fill(b)\na", np.zeros(2), np.array(3.0))

@@ -153,15 +153,13 @@ def _scan_axis(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DTy
     names = ctx.axes(values.rank)
     current = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
     previous = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(current))
-    kind = Kind(dtype)
     sides = (Read(node, previous, site.span), values.at(current))
-    pair = [Scalar(cast(side, dtype.compute), kind) for side in sides]
     target = Array(
         tuple(names[n] for n in other_dims), tuple(values.shape[n] for n in other_dims),
-        Read(node, current, site.span), kind,
+        Read(node, current, site.span), Kind(dtype),
     )  # fmt: skip
     with ctx.block() as out:
-        ctx.store(target, cast(combined(site, ufunc, *pair), dtype), site.span)
+        ctx.store(target, cast(combined(site, ufunc, target, *sides), dtype), site.span)
     counts = ufunc in REDUCERS
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=counts))
     return in_k_order(ctx, ctx.whole(node, site.span), values)

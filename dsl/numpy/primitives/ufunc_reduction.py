@@ -13,7 +13,7 @@ from ....lowering.ir.assignments import For
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Const, Expr, Read
 from ....lowering.ir.indexing import const, var
-from ...values.arrays import as_scalar, elementwise, with_sums_stored
+from ...values.arrays import elementwise, with_sums_stored
 from ...values.builder import error
 from ...values.call_site import NO, NONE, ZERO, Body, Site, array_of, axes_of, dtype_of, static_bool
 from ...values.types import Kind, cast
@@ -75,13 +75,28 @@ def folded_dtype(site: Site, ufunc: np.ufunc, dtype: DType, wanted: DType | None
     return element
 
 
-def combined(site: Site, ufunc: np.ufunc, left: Scalar, right: Scalar) -> Expr:
-    """Return the expression of one application of the ufunc to two numbers."""
+def combined(site: Site, ufunc: np.ufunc, target: Array, left: Expr, right: Expr) -> Expr:
+    """Return the expression of one application of the ufunc to elements over the target's axes.
+
+    The operands are arrays over these axes, so that run-time checks are of all their elements.
+    """
+    kind = target.kind
+    first, second = (
+        Array(target.axes, target.shape, cast(side, kind.dtype.compute), kind, copied=True)
+        for side in (left, right)
+    )
     if ufunc in (np.power, np.float_power):
-        result = powers.power(site, left, right, ufunc, False)
+        result = powers.power(site, first, second, ufunc, False)
     else:
-        result = elementwise(site.ctx, combine_of(ufunc), [left, right], site.span)
-    return as_scalar(result, site.span).expr
+        result = elementwise(site.ctx, combine_of(ufunc), [first, second], site.span)
+    return array_of(site, result).at(tuple(map(var, target.axes)))
+
+
+def _identity(ufunc: np.ufunc, dtype: DType) -> Expr:
+    """Return the identity of a ufunc that has one, in a type."""
+    if dtype.kind == "b":
+        return Const(bool(ufunc.identity), dtypes.bool_)
+    return cast(Const(ufunc.identity, dtypes.float64), dtype.compute)
 
 
 def _fold(site: Site, ufunc: np.ufunc, lines: Array) -> Array:
@@ -104,8 +119,7 @@ def _fold(site: Site, ufunc: np.ufunc, lines: Array) -> Array:
     at = tuple(map(var, target.axes))
     sides = (Read(node, at, site.span), lines.at((*at, var(step))))
     with ctx.block() as out:
-        pair = [Scalar(cast(side, dtype.compute), Kind(dtype)) for side in sides]
-        ctx.store(target, cast(combined(site, ufunc, *pair), dtype), site.span)
+        ctx.store(target, cast(combined(site, ufunc, target, *sides), dtype), site.span)
     start = const(1 if ufunc.identity is None else 0)
     ctx.emit(For(step, start, size, 1, tuple(out), site.span))
     return ctx.whole(node, site.span)

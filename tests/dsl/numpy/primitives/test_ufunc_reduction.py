@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.subtract.reduce(x), np.subtract.reduce(x, 1)",
@@ -76,3 +77,11 @@ def test_dynamic_sizes(backend: str) -> None:
         wanted = np.subtract.reduce(x), np.fmin.reduce(x, 1), np.divide.accumulate(x)
         for found, expected in zip(reduced(x), wanted):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("body", ["np.power.reduce(a, axis=1)", "np.power.accumulate(a)"])
+def test_powers_of_integers_along_an_axis_of_several(body: str) -> None:
+    x = np.array([[2, 3, 1], [2, 1, 2]])
+    assert_as_plain(body, x)
+    assert_as_plain(body, np.stack([x, x + 1]))
+    assert_refused("CD0450", body, np.array([[2, 3, -1], [2, -1, 2]]))

@@ -43,8 +43,11 @@ def ufunc_fold(ufunc: np.ufunc) -> Body:
             text = f"`{ufunc.__name__}.reduce` depends on the order, and takes one axis: {axes}"
             helps = ("reduce one axis after the other",)
             raise error("CD0446", CdValueError, text, site.span, helps=helps)
-        if not axes:
+        if not axes and ufunc.identity is None:
             return values
+        if not axes:  # each element alone: |x| of `hypot`
+            identity = Scalar(_identity(ufunc, element), Kind(element))
+            return elementwise(site.ctx, combine_of(ufunc), [identity, values], site.span)
         total = _fold(site, ufunc, along_all(site, values, axes))
         if static_bool(site, keepdims, "keepdims"):
             return expand_dims(site, total, Group(tuple(map(Static, axes))))
@@ -108,11 +111,7 @@ def _fold(site: Site, ufunc: np.ufunc, lines: Array) -> Array:
     node = ctx.node("folded", lines.shape[:-1], dtype)
     total = ctx.whole(node, site.span)
     at = tuple(map(var, total.axes))
-    first: Expr = Const(ufunc.identity, dtypes.float64)
-    if ufunc.identity is None:
-        first = lines.at((*at, const(0)))
-    elif dtype.kind == "b":
-        first = Const(bool(ufunc.identity), dtypes.bool_)
+    first = lines.at((*at, const(0))) if ufunc.identity is None else _identity(ufunc, dtype)
     ctx.store(total, cast(first, dtype), site.span)
     step = ctx.symbol("k")
     target = ctx.whole(node, site.span)

@@ -85,3 +85,9 @@ def test_powers_of_integers_along_an_axis_of_several(body: str) -> None:
     assert_as_plain(body, x)
     assert_as_plain(body, np.stack([x, x + 1]))
     assert_refused("CD0450", body, np.array([[2, 3, -1], [2, -1, 2]]))
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "subtract", "arctan2", "fmax"])
+def test_no_axes_combine_each_element_with_the_identity(name: str) -> None:
+    x = np.array([[-1.0, 0.0, 2.5], [np.nan, -0.0, 3.0]])
+    assert_as_plain(f"np.{name}.reduce(a, axis=()), np.{name}.reduce(a, axis=(), keepdims=True)", x)

@@ -51,7 +51,7 @@ from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
 from .shaping import at_least, expand_dims, ravel, remap, squeeze, transpose
 from .ufunc_reduction import combined, folded_dtype
-from .ufuncs import combine_of, resolved, strong_of
+from .ufuncs import combine_of, strong_of
 
 REDUCERS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
@@ -122,12 +122,13 @@ def ufunc_accumulate(ufunc: np.ufunc) -> Body:
         element = dtype_of(site, dtype)
         if element is None and ufunc in (np.add, np.multiply):
             element = operand_dtype.summed
-        elif ufunc not in REDUCERS:
+        elif element is None or ufunc not in (np.add, np.multiply):
+            if ufunc in REDUCERS:
+                pair = [values if element is None else converted(site, values, element)] * 2
+                elementwise(site.ctx, combine_of(ufunc), pair, site.span)  # raises CD0404
             element = folded_dtype(site, ufunc, operand_dtype, element)
-            values = array_of(site, converted(site, values, element))
-        elif element is None:
-            elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # raises CD0404
-            element = resolved(ufunc, (Kind(operand_dtype), Kind(operand_dtype)))[-1]
+            if element is not operand_dtype:
+                values = array_of(site, converted(site, values, element))
         return _scan_axis(site, ufunc, values, axis_of(site, axis, values.rank), element)
 
     return body

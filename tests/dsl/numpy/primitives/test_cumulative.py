@@ -179,3 +179,10 @@ def test_a_matrix_norm_keeps_the_axes(order: str) -> None:
 def test_a_vector_norm_has_no_named_order() -> None:
     call = "np.linalg.vector_norm(a, ord='fro', axis=(0, 1))"
     assert_refused("CD0456", call, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["np.float32", "np.int8"])
+@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
+def test_a_scan_of_truths_has_no_other_type(name: str, dtype: str) -> None:
+    assert_refused("CD0404", f"np.{name}.accumulate(a, dtype={dtype})", np.array([2, 0, 3]))
+    assert_as_plain(f"np.{name}.accumulate(a), np.maximum.accumulate(a, dtype=float)", [2, 0, 3])

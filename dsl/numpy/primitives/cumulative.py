@@ -188,6 +188,10 @@ def cov(
     if is_none(ddof):
         ddof = ZERO if static_bool(site, bias, "bias") else ONE
     freedom = static_number(site, ddof, "ddof")
+    if freedom != int(freedom):
+        text = f"`ddof` of `cov` has to be an integer, and is {freedom}"
+        helps = ("write a whole number: `1`",)
+        raise error("CD0444", CdValueError, text, site.span, helps=helps)
     centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
     centred = stored_once(site, arithmetic(site, "-", table, centre), "centred")
     transposed = elementwise(

@@ -186,3 +186,8 @@ def test_a_vector_norm_has_no_named_order() -> None:
 def test_a_scan_of_truths_has_no_other_type(name: str, dtype: str) -> None:
     assert_refused("CD0404", f"np.{name}.accumulate(a, dtype={dtype})", np.array([2, 0, 3]))
     assert_as_plain(f"np.{name}.accumulate(a), np.maximum.accumulate(a, dtype=float)", [2, 0, 3])
+
+
+def test_a_covariance_has_a_whole_number_of_degrees_of_freedom() -> None:
+    assert_refused("CD0444", "np.cov(a, ddof=0.5)", np.eye(3))
+    assert_as_plain("np.cov(a, ddof=1.0)", np.array([[1.0, 2, 4], [2, 1, 0]]))

@@ -14,7 +14,7 @@ from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault, For
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Domain, Position, Read
+from ....lowering.ir.expressions import Const, Domain, Position, Read
 from ....lowering.ir.indexing import Affine, const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
@@ -310,13 +310,20 @@ def polyval(site: Site, p: Value, x: Value) -> Value:
     size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
     points = array_of(site, x)
     x = points if points.rank else Scalar(points.body, Kind(strong_of(points.kind)))
-    zeros = arithmetic(site, "*", x, Static(0))
-    result = converted(site, zeros, dtypes.bool_) if points.kind.dtype.kind == "b" else zeros
+    result = _zeros_like(site, x)
+    if not size and isinstance(result, Scalar):  # NumPy's `zeros_like`
+        return Array((), (), result.expr, Kind(strong_of(result.kind)), copied=True)
     for n in range(size):
         names = site.ctx.axes(factors.rank - 1)
         factor = remap(factors, names, factors.shape[1:], (const(n), *map(var, names)))
         result = arithmetic(site, "+", arithmetic(site, "*", result, x), factor)
     return result
+
+
+def _zeros_like(site: Site, x: Value) -> Value:
+    """Return a zero for every element, whatever its value: a product with 0 may be -0.0 or NaN."""
+    zero = Const(0, dtypes.int64)
+    return elementwise(site.ctx, lambda pair: (cast(zero, pair[0].dtype), pair[1]), [x], site.span)
 
 
 def trapezoid(

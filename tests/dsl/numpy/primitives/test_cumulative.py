@@ -191,3 +191,8 @@ def test_a_scan_of_truths_has_no_other_type(name: str, dtype: str) -> None:
 def test_a_covariance_has_a_whole_number_of_degrees_of_freedom() -> None:
     assert_refused("CD0444", "np.cov(a, ddof=0.5)", np.eye(3))
     assert_as_plain("np.cov(a, ddof=1.0)", np.array([[1.0, 2, 4], [2, 1, 0]]))
+
+
+@pytest.mark.parametrize("factors", [np.array([-0.0]), np.array([]), np.array([1, 2])])
+def test_a_polynomial_begins_with_zeros(factors: np.ndarray) -> None:
+    assert_as_plain("np.polyval(a, b), np.polyval(a, -1.0)", factors, np.array([-1.0, np.inf]))

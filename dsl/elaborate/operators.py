@@ -186,7 +186,7 @@ def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
         )  # fmt: skip
 
 
-def _apply_ufunc(function: np.ufunc, site: Site, *values: Value) -> Value:
+def _apply_ufunc(function: Callable[..., object], site: Site, *values: Value) -> Value:
     handler = table.lookup(function)
     assert handler is not None
     return handler(site, values, {})

@@ -141,6 +141,7 @@ inlined float whole_pow_f32(float x, float n)
 /* x**n, where 2 n is odd and from -127 to 127: a whole power of the square root, in two parts. */
 inlined double half_pow_f64(double x, double n)
 {
+    if (__builtin_constant_p(n) && n == 0.5) return pick_f64(x == -INFINITY, INFINITY, sqrt(x) + 0);
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
     const double root = sqrt(x) + 0, rest = mad_f64(-root, root, x) / (root + root);
     const double over = 1 / root, more = (mad_f64(-root, over, 1) - rest * over) * over;
@@ -155,6 +156,8 @@ inlined double half_pow_f64(double x, double n)
 //! half_pow_f32
 inlined float half_pow_f32(float x, float n)
 {
+    if (__builtin_constant_p(n) && n == 0.5f)
+        return pick_f32(x == -INFINITY, INFINITY, (float)sqrt((double)x) + 0);
     const double y = short_squares_f64(sqrt((double)x) + 0, (uint32_t)fabsf(n + n));
     return pick_f32(x == -INFINITY, n > 0 ? INFINITY : 0, (float)(n < 0 ? 1 / y : y));
 }

@@ -78,7 +78,10 @@ static inline $T pow_$t($T a, $T b) { return pow$f(a, b); }
 static inline $T whole_pow_$t($T a, $T n) { return pow$f(a, n); }
 
 //! half_pow_$t: f32 f64
-static inline $T half_pow_$t($T a, $T n) { return pow$f(a, n); }
+static inline $T half_pow_$t($T a, $T n)
+{
+    return n == ($T)0.5 ? (a == -INFINITY ? INFINITY : sqrt$f(a) + 0) : pow$f(a, n);
+}
 
 //! arctan2_$t: f32 f64
 static inline $T arctan2_$t($T y, $T x) { return atan2$f(y, x); }

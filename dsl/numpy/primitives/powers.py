@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -11,14 +12,14 @@ from ....base.diagnostic import CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, walk
+from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select, walk
 from ....lowering.ir.indexing import const
-from ....lowering.ir.ops import OPS
+from ....lowering.ir.ops import OPS, Op
 from ...values.arrays import as_array, astype, elementwise
 from ...values.builder import error
 from ...values.call_site import NOT_CONSTANT, Site, constant  # fmt: skip
 from ...values.types import Kind, apply, cast, join, truth
-from ...values.values import Array, Masked, Static, Value
+from ...values.values import Array, Masked, Scalar, Static, Value
 from .ufuncs import Pair, combine_of, resolved
 
 _MAX_PRODUCT_EXPONENT = 8
@@ -59,8 +60,10 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
     if integral is not None and result.kind == "f" and abs(integral) <= _MAX_SQUARING_EXPONENT:
         return _constant_power(site, base, "whole_pow", integral, Kind(result, all_weak))
-    if number == 0.5 and result.kind == "f":
-        return _square_root(site, base, Kind(result, all_weak))
+    if result.kind == "f" and number == 0.5:
+        as_root = _takes_root(site, base, exponent, kinds, result, ufunc, python)
+        exact = as_root or kinds[0].dtype.kind in "biu"
+        return _square_root(site, base, Kind(result, all_weak), exact)
     if _is_half(number) and result.kind == "f":
         return _constant_power(site, base, "half_pow", number, Kind(result, all_weak))
     if result.kind == "i":
@@ -70,7 +73,42 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
             site.ctx, lambda *pairs: apply("pow", *pairs, to=Kind(result, True)),
             (base, exponent), site.span,
         )  # fmt: skip
-    return elementwise(site.ctx, combine_of(ufunc), (base, exponent), site.span)
+    raised = elementwise(site.ctx, combine_of(ufunc), (base, exponent), site.span)
+    is_float = result.kind == kinds[0].dtype.kind == kinds[1].dtype.kind == "f"
+    if not (is_float and _takes_root(site, base, exponent, kinds, result, ufunc, python)):
+        return raised
+    half = elementwise(site.ctx, combine_of(np.equal, True), (exponent, Static(0.5)), site.span)
+    root = _square_root(site, base, Kind(result), True)
+
+    def select(test: Pair, yes: Pair, no: Pair) -> Pair:
+        return Select(test[0], yes[0], no[0]), no[1]
+
+    return elementwise(site.ctx, select, (half, root, raised), site.span)
+
+
+def _takes_root(
+    site: Site,
+    base: Value,
+    exponent: Value,
+    kinds: Sequence[Kind],
+    result: DType,
+    ufunc: np.ufunc,
+    python: bool,
+) -> bool:
+    """Whether NumPy takes the square root for the exponent 0.5: of arrays to the power of a number.
+
+    Of numbers alone, and of arrays to the power of arrays, it takes C's `pow`; `float_power` always
+    does. In index notation an element stands for its array.
+    """
+    if ufunc is np.float_power or result.bits == 16 and not (python and kinds[1].weak):
+        return False
+    stands_for_array = site.ctx.pointwise and not site.ctx.of_items
+    if isinstance(exponent, Scalar) and stands_for_array and not exponent.kind.weak:
+        return False
+    if isinstance(exponent, Masked) or isinstance(exponent, Array) and exponent.rank:
+        return False
+    of_array = isinstance(base, Array | Masked) or stands_for_array and not kinds[0].weak
+    return of_array or isinstance(exponent, Array) or not python
 
 
 def kind_of(site: Site, value: Value) -> Kind:
@@ -112,12 +150,33 @@ def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
     return elementwise(site.ctx, combine, [base], site.span)
 
 
-def _square_root(site: Site, base: Value, kind: Kind) -> Value:
+def _square_root(site: Site, base: Value, kind: Kind, exact: bool) -> Value:
+    """Return square roots; unless `exact`, of -inf and -0.0 inf and 0.0, as C's `pow` has them."""
     dtype = kind.dtype.compute
-    return elementwise(
-        site.ctx, lambda pair: (Apply(OPS["sqrt"], (cast(pair[0], dtype),), dtype), kind),
-        [base], site.span,
-    )  # fmt: skip
+    half = Const(0.5, dtype)
+
+    def combine(pair: Pair) -> Pair:
+        number = cast(pair[0], dtype)
+        if exact or _is_unsigned(number):
+            return Apply(OPS["sqrt"], (number,), dtype), kind
+        return Apply(OPS["half_pow"], (number, half), dtype), kind
+
+    return elementwise(site.ctx, combine, [base], site.span)
+
+
+def _is_unsigned(expr: Expr) -> bool:
+    """Whether a number is seen to have no sign: a sum or product of squares and sizes."""
+    match expr:
+        case Const(float() as value):
+            return math.copysign(1.0, value) > 0
+        case Apply(Op(name="mul"), (left, right)) if left == right:
+            return True
+        case Apply(Op(name="mul" | "add"), operands):
+            return all(map(_is_unsigned, operands))
+        case Apply(Op(name="abs")):
+            return True
+        case _:
+            return False
 
 
 def _constant_power(site: Site, base: Value, op: str, exponent: float, kind: Kind) -> Value:

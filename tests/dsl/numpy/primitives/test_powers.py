@@ -10,6 +10,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "x ** 2",
@@ -112,3 +113,47 @@ def test_halves_of_complex_arrays_are_square_roots() -> None:
     for got in found[:2]:
         np.testing.assert_array_equal(got, wanted)
     assert found[2][3] != found[0][3], "NumPy's function takes the general way"
+
+
+_ENDS = np.array([-np.inf, -0.0, 4.0, 2.25, np.nan, np.inf, 0.0])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a ** 0.5, a ** b, pow(a, 0.5), pow(a, b), a ** np.array(0.5)",
+        "np.power(a, 0.5), np.power(a, b), np.float_power(a, 0.5), np.float_power(a, b)",
+        "a[0] ** 0.5, a[1] ** b, pow(a[0], 0.5), math.pow(a[1], 0.5), a[0] ** np.array(0.5)",
+        "np.float_power(a[0], 0.5), a[1] ** -0.5, a ** -0.5, a ** 1.5, (a[0] * a[0]) ** 0.5",
+        "a ** c, a ** a, float(a[0]) ** 0.5, float(a[1]) ** b",
+        "z = a.copy()\nz **= 0.5\ny = a.copy()\ny **= b\nz, y",
+    ],
+)
+def test_a_half_is_a_root_where_numpy_takes_one(body: str, dtype: str) -> None:
+    x = _ENDS.astype(dtype)
+    assert_as_plain(body, x, 0.5, np.full(7, 0.5, dtype))
+
+
+@pytest.mark.parametrize("base", [-np.inf, -0.0, 4, np.float64(-np.inf), np.array(-np.inf)])
+def test_halves_of_numbers(base: object) -> None:
+    assert_as_plain("a ** 0.5, a ** b", base, 0.5)
+
+
+def test_halves_of_elements() -> None:
+    """In index notation they are those of the array, in a loop over `range` of numbers."""
+    notation = pe.cd_from_source("def f(x, y, c):\n    y[i] = x[i] ** 0.5 + 0 * x[i] ** c\n")
+    y = np.zeros(3)
+    with np.errstate(all="ignore"):
+        notation(np.array([-np.inf, 4.0, -0.0]), y, 0.5)
+    np.testing.assert_array_equal(y[:2], [np.nan, 2.0])
+    loop = "for k in range(len(a)):\n        b[k] = a[k] ** 0.5\nb"
+    assert_as_plain(loop, _ENDS, np.zeros(7))
+
+
+def test_a_root_of_squares_needs_no_correction() -> None:
+    codes = [
+        pe.cd_from_source(f"def f(x, y): return ({base}) ** 0.5").explain(1.0, 2.0).code
+        for base in ("x * x + abs(y)", "x + y")
+    ]
+    assert ["half_pow" in code for code in codes] == [False, True]

@@ -339,12 +339,19 @@ def pad(
     pad_width: Value,
     mode: Value = Static("constant"),
     *,
-    constant_values: Value = ZERO,
+    constant_values: Value = NONE,
 ) -> Value:
-    """Return the array with a border of a constant, the edge, or periodic or mirrored elements."""
+    """Return the array with a border of a constant, the edge, or periodic or mirrored elements.
+
+    CdValueError CD0440 for `constant_values` of another mode than "constant".
+    """
     base = _store_reductions(site, array)
     widths = _pad_widths(site, pad_width, base.rank)
     mode_name = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
+    if mode_name != "constant" and not is_none(constant_values):
+        text = f"`pad` takes no `constant_values` with mode={mode_name!r}"
+        helps = ("leave them out, or the mode",)
+        raise error("CD0440", CdValueError, text, site.span, helps=helps)
     axes = site.ctx.axes(base.rank)
     order = if_fortran(site.ctx, base)
     shape, index, tests = [], [], []
@@ -358,7 +365,8 @@ def pad(
             tests.append((n, compare("lt", at, const(0)), compare("le", size, at)))
     element = base.at(tuple(index))
     if tests:
-        values = _border_values(site, constant_values, base.rank)
+        border = ZERO if is_none(constant_values) else constant_values
+        values = _border_values(site, border, base.rank)
         inside = Array(axes, tuple(shape), element, base.kind)
         return replace(_select_border(site, inside, tests, values), order=order)
     dtype = base.kind.dtype.compute

@@ -10,6 +10,7 @@ from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.walk import statements
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.diff(v)",
@@ -220,3 +221,10 @@ SEVERAL = (
 @pytest.mark.parametrize("body", SEVERAL)
 def test_several_types_have_one_common_type(body: str) -> None:
     assert_same_as_numpy(MIXED + body)
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap", "reflect"])
+def test_a_border_of_elements_takes_no_constants(mode: str) -> None:
+    call = f"np.pad(a, 1, mode={mode!r}"
+    assert_refused("CD0440", f"{call}, constant_values=5)", np.arange(3))
+    assert_as_plain(f"{call}), np.pad(a, 1), np.pad(a, 1, constant_values=5)", np.arange(3))

@@ -330,9 +330,9 @@ def _conjugate(site: Site, x: Value) -> Value:
     """Return `x.conj()`: the array itself if it is real; a Python number for a Python number."""
     if isinstance(x, Array) and x.kind.dtype.kind != "c":
         return x
-    if isinstance(x, Static) and isinstance(x.value, int | float | complex):
+    if isinstance(x, Static) and isinstance(x.value, int | float | complex | np.generic):
         return Static(x.value.conjugate())
-    if isinstance(x, Scalar) and x.kind.weak and x.kind.dtype.kind in "iuf":
+    if isinstance(x, Scalar) and x.kind.dtype.kind in ("iuf" if x.kind.weak else "biuf"):
         return x
     result = elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
     if isinstance(x, Scalar) and x.kind == WEAK_COMPLEX and isinstance(result, Scalar):

@@ -15,7 +15,7 @@ from ....base.diagnostic import CdTypeError, CdValueError
 from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Apply, Position, Select
+from ....lowering.ir.expressions import Apply, Position, Read, Select
 from ....lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ....lowering.ir.indexing import maximum as index_max
 from ....lowering.ir.indexing import minimum as index_min
@@ -304,8 +304,11 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
 
 
 def real(site: Site, val: Value) -> Value:
-    """Return the real part; of real values, the values themselves."""
-    if powers.kind_of(site, val).dtype.kind != "c":
+    """Return the real part; of real values, the values themselves, of Python's bools ints."""
+    kind = powers.kind_of(site, val)
+    if kind == WEAK_BOOL:
+        return converted(site, val, WEAK_INT.dtype, weak=True)
+    if kind.dtype.kind != "c":
         return val
     return part_of(site, val, "real")
 
@@ -315,6 +318,8 @@ def imag(site: Site, val: Value) -> Value:
     if powers.kind_of(site, val).dtype.kind != "c":
         zeros = _zero_like(site, val)
         why = "is the imaginary part of real numbers"
+        if isinstance(val, Array) and isinstance(zeros, Scalar):
+            return Array((), (), zeros.expr, zeros.kind, copied=True, sealed=why)
         if not isinstance(zeros, Array):
             return zeros
         return replace(zeros, sealed=why, order=if_fortran(site.ctx, array_of(site, val)))
@@ -460,12 +465,24 @@ def nan_to_num(
     """Return `np.nan_to_num`: NaN becomes `nan`, an infinity `posinf` or `neginf`.
 
     Infinities become by default the largest finite numbers of their type. The result is a new
-    array; with `copy=False`, `x` itself, written in place.
+    array; with `copy=False`, `x` itself, written in place; of an array without axes, a scalar.
+    CdValueError CD0453 for `copy=False` of a number, of which NumPy makes an array.
     """
+    copies = static_bool(site, copy, "copy")
+    if not copies and isinstance(x, Scalar | Static):
+        text, helps = f"{describe(x)} cannot be had without a copy", ("leave `copy=False` out",)
+        raise error("CD0453", CdValueError, text, site.span, helps=helps)
     numbers = _replace_nonfinite(site, x, nan, posinf, neginf)
-    if static_bool(site, copy, "copy") or not isinstance(x, Array) or x.view is None:
+    if copies or not isinstance(x, Array) or x.view is None:
         return numbers
-    return stored(site, x, numbers) if x.kind.dtype.kind in "fc" else x
+    if x.rank:
+        return stored(site, x, numbers) if x.kind.dtype.kind in "fc" else x
+    if not isinstance(numbers, Scalar) or x.kind.dtype.kind not in "fc":
+        return numbers
+    node = site.ctx.variable("number", numbers, site.span)
+    number = Scalar(Read(node, ()), numbers.kind)
+    stored(site, x, number)
+    return number
 
 
 def _replace_nonfinite(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
@@ -492,8 +509,15 @@ def _replace_nonfinite(site: Site, x: Value, nan: Value, posinf: Value, neginf: 
 
 
 def _over(site: Site, replacement: Value, x: Value) -> Value:
-    """Return replacements broadcast to the shape of the values, which they must not extend."""
+    """Return replacements broadcast to the shape of the values, which they must not extend.
+
+    CdTypeError CD0405 for complex ones: the parts are replaced by real numbers.
+    """
     given = array_of(site, replacement)
+    if given.kind.dtype.kind == "c":
+        text = f"`nan_to_num` puts real numbers in place of others, and is given {describe(given)}"
+        helps = ("take a part: `.real`, `.imag`",)
+        raise error("CD0405", CdTypeError, text, site.span, helps=helps)
     if not given.rank:
         return replacement
     return broadcast_to(site.ctx, given, array_of(site, x).shape, site.span)

@@ -219,10 +219,13 @@ def expand_dims(site: Site, a: Value, axis: Value) -> Value:
 
 
 def squeeze(site: Site, a: Value, axis: Value = NONE) -> Value:
-    """Return the array without its axes of size 1, or without those given.
+    """Return the array without its axes of size 1, or without those given; a scalar of NumPy as
+    it is.
 
     Without them, CdShapeError CD0301 in a run in which an axis of run-time size has size 1.
     """
+    if is_none(axis) and is_numpy_scalar(a):
+        return a
     array = _with_base(site, a)
     if is_none(axis):
         for size in array.shape:

@@ -274,3 +274,20 @@ def test_an_angle_is_in_degrees_where_asked_for(z: np.ndarray, flag: int) -> Non
     assert_as_plain("np.angle(a, b), np.angle(a, deg=b)", z, flag)
     with pytest.raises(pe.CdError, match="CD0443.*deg"):
         pe.cd_from_source("def f(a, b): return np.angle(a, b[0] > 0)", {"np": np})(z, np.ones(1))
+
+
+def test_a_number_in_place_of_nan_is_real() -> None:
+    assert_refused("CD0405", "np.nan_to_num(a, nan=1j)", np.array([np.nan]))
+    assert_refused("CD0405", "np.nan_to_num(a, neginf=b)", np.array([-np.inf]), 2j)
+    assert_refused("CD0453", "np.nan_to_num(a, copy=False)", 2.5)
+
+
+@pytest.mark.parametrize("value", [np.array(2.5), np.array(3), np.array(np.nan), np.array(1 + 2j)])
+def test_parts_of_arrays_without_axes(value: np.ndarray) -> None:
+    assert_as_plain("np.imag(a), a.imag, np.real(a)", value)
+    assert_as_plain("b = np.nan_to_num(a, copy=False)\na[...] = 7\nb", value)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, np.int8(3), 2.5, np.complex64(1j)], ids=repr)
+def test_parts_of_numbers(value: object) -> None:
+    assert_as_plain("a.real, a.imag, a.conjugate()", value)

@@ -10,6 +10,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "x.T",
@@ -147,3 +148,8 @@ def test_an_axis_of_run_time_size_is_not_squeezed_in_silence() -> None:
     g = pe.cd_from_source("lambda x: np.squeeze(x[4:5] * 2)", {"np": np}, backend="numpy")
     for size in (2, 7, 5, 4, 9, 8, 3):
         assert g(np.ones(size)).shape == np.squeeze(np.ones(size)[4:5]).shape
+
+
+@pytest.mark.parametrize("value", [np.int8(3), np.True_, np.array(2.5), 2.5], ids=repr)
+def test_a_scalar_has_no_axes_to_squeeze(value: object) -> None:
+    assert_as_plain("np.squeeze(a)", value)

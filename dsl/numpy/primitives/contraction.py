@@ -343,6 +343,8 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
             for size in others:  # not broadcast, as sizes of several operands are
                 what = f"the axes {letter!r} of one operand of `einsum`"
                 site.ctx.equal_extents(first, size, what, site.span)
+    if arrow and ellipsis_letters and "..." not in output:
+        raise _subscripts_error(site, text, "its output has no `...` for the axes of its inputs'")
     if arrow:
         output = output.replace("...", ellipsis_letters)
         _require_letters(site, text, output)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "x @ v",
@@ -159,3 +161,9 @@ REFUSED = (
 @pytest.mark.parametrize(("body", "code", "message"), REFUSED)
 def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> None:
     assert_refused_as_by_numpy(body, code, message)
+
+
+@pytest.mark.parametrize("subscripts", ["...i->i", "i...->i", "...ij->ij", "...->"])
+def test_axes_without_letters_are_in_the_output(subscripts: str) -> None:
+    assert_refused("CD0455", f"np.einsum({subscripts!r}, a)", np.ones((2, 2, 2)))
+    assert_as_plain("np.einsum('...ij->ij', a), np.einsum('...ij->...j', a)", np.eye(2))

@@ -167,3 +167,7 @@ def test_what_numpy_refuses_is_refused(body: str, code: str, message: str) -> No
 def test_axes_without_letters_are_in_the_output(subscripts: str) -> None:
     assert_refused("CD0455", f"np.einsum({subscripts!r}, a)", np.ones((2, 2, 2)))
     assert_as_plain("np.einsum('...ij->ij', a), np.einsum('...ij->...j', a)", np.eye(2))
+
+
+def test_a_kronecker_product_of_numbers_is_a_number() -> None:
+    assert_as_plain("np.kron(2, 3), np.kron(a, b), np.kron(a, c)", 3, np.array(2.0), np.ones(2))

@@ -231,17 +231,32 @@ SOLVE = _ELIMINATED.format(
 overwritten by the solution, `a` by its factors."""
 
 DETERMINANT = _ELIMINATED.format(
-    name="determinant", given="", start="result = 1.0", failed="", turned="result = -result",
-    taken="result = result * a[k, k]", end="return result",
+    name="determinant", given="", start="result, singular = 1.0, False",
+    failed="singular |= best == 0", turned="result = -result",
+    taken="result = result * a[k, k]", end="return 0.0 if singular else result",
 )  # fmt: skip
-"""Determinant: the product of the pivots, negated at each row exchange; `a` is overwritten."""
+"""Determinant: the product of the pivots, negated at each row exchange; `a` is overwritten.
 
-SIGN_AND_LOG = _ELIMINATED.format(
-    name="slogdet", given="", start="sign, size_log = 1.0, 0.0", failed="", turned="sign = -sign",
-    taken="sign, size_log = sign * np.sign(a[k, k]), size_log + np.log(abs(a[k, k]))",
-    end="return sign, size_log",
-)  # fmt: skip
-"""Sign and logarithm of the absolute value of the determinant, which itself may overflow."""
+It is 0 where a pivot is, whatever the others: not NaN beside an infinity."""
+
+
+def _sign_and_log(sign: str) -> str:
+    return _ELIMINATED.format(
+        name="slogdet", given="", start="sign, size_log, singular = 1.0, 0.0, False",
+        failed="singular |= best == 0", turned="sign = -sign",
+        taken=f"""size = abs(a[k, k])
+            sign, size_log = sign * ({sign}), size_log + np.log(size)""",
+        end="""if singular:
+        sign, size_log = 0.0, -np.inf
+    return sign, size_log""",
+    )  # fmt: skip
+
+
+SIGN_AND_LOG = _sign_and_log("-1.0 if a[k, k] < 0 else 1.0")
+"""Sign and logarithm of the absolute value of the determinant, which itself may overflow. The sign
+counts negative pivots: as in NumPy a NaN is none."""
+COMPLEX_SIGN_AND_LOG = _sign_and_log("a[k, k] / size")
+"""The same of a complex matrix, where the sign is a number of the absolute value 1."""
 
 CHOLESKY = """
 def cholesky(a):

@@ -95,7 +95,9 @@ SLOGDET: Any = type(np.linalg.slogdet(np.eye(1)))
 def sign_and_logarithm(site: Site, a: Value) -> Value:
     """Return `slogdet`: the sign of a matrix's determinant, and the logarithm of its modulus."""
     matrix = _matrix(site, a, "slogdet")
-    result = inlined(site, definitions.SIGN_AND_LOG, matrix)
+    is_complex = matrix.kind.dtype.kind == "c"
+    text = definitions.COMPLEX_SIGN_AND_LOG if is_complex else definitions.SIGN_AND_LOG
+    result = inlined(site, text, matrix)
     assert isinstance(result, Group), "the text returns both"
     dtype = matrix.kind.dtype
     real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64

@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "np.linalg.solve(m.astype(np.float32), v.astype(np.float32))",
@@ -93,3 +94,14 @@ def test_what_has_no_pivot_in_a_later_block_is_singular() -> None:
 
 def _cholesky_of(a: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(a)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [[[np.inf, 1], [1, 0]], [[0, 0], [0, 0.0]], [[1, 2], [2, 4]], [[-np.inf, 1], [1, 0]],
+     [[1, 2], [3, 4]], [[0, 1], [1, 0]], [[np.nan] * 2] * 2],
+    ids=repr,
+)  # fmt: skip
+def test_a_zero_pivot_makes_a_zero_and_nan_is_no_negative_one(matrix: list[list[float]]) -> None:
+    with np.errstate(all="ignore"):
+        assert_as_plain("np.linalg.det(a), np.linalg.slogdet(a)[0]", np.array(matrix, float))

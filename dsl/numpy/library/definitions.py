@@ -44,13 +44,18 @@ def rising(edges, out):
     falls = first < n and not edges[0] < edges[clamp(first)]
     for k in range(n - 1):
         low, high = edges[k], edges[clamp(k + 1)]
-        if (low < high) if falls else (low > high):
+        nan_between = high != high and low == low if falls else low != low and high == high
+        if nan_between or ((low < high) if falls else (low > high)):
             raise ValueError("bins must be monotonically increasing or decreasing")
     for k in range(n):
         out[k] = edges[clamp(n - 1 - k)] if falls else edges[k]
     return falls
 """
-"""Monotonic edges in increasing order, and whether they were decreasing; raises for others."""
+"""Monotonic edges in increasing order, and whether they were decreasing; raises for others.
+
+As in NumPy edges are increasing if the first two that differ are, and NaN is not above a number;
+in increasing order NaN is last.
+"""
 
 QUANTILES = """
 def quantiles(rows, n, places, out):

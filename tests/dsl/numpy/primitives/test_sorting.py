@@ -201,3 +201,17 @@ def test_a_range_is_two_numbers(ends: object) -> None:
 @pytest.mark.parametrize("values", [_BIG, np.array([1.0, 1 + 2**-23], "f4")], ids=["i8", "f4"])
 def test_bins_have_a_width(values: np.ndarray) -> None:
     assert_refused("too many bins", "np.histogram(a, 3)", values)
+
+
+@pytest.mark.parametrize("edges", [[1, np.nan], [3, 2, np.nan], [1, 1, np.nan], [3, np.nan, 1]])
+def test_edges_that_numpy_cannot_search_are_refused(edges: list[float]) -> None:
+    """NumPy takes these for decreasing, and looks in them as if they were in order."""
+    text = "def f(x, b): return np.digitize(x, b)"
+    with pytest.raises(ValueError, match="bins must be monotonically"):
+        pe.cd_from_source(text, {"np": np})(np.ones(2), np.array(edges))
+
+
+@pytest.mark.parametrize("edges", [[np.nan, 1], [1, 2, np.nan], [np.nan, 3, 2], [np.nan] * 2])
+def test_edges_with_nan_in_order(edges: list[float]) -> None:
+    values = np.array([0.0, 1, 1.5, 2, 3, 4, np.nan])
+    assert_as_plain("np.digitize(a, b), np.digitize(a, b, True)", values, np.array(edges))

@@ -133,8 +133,14 @@ def argsort(
     *,
     stable: Value = NONE,
 ) -> Value:
-    """Return the positions (int64) that sort an axis; the sort is stable, as any `kind` allows."""
+    """Return the positions (int64) that sort an axis; the sort is stable, as any `kind` allows.
+
+    CdValueError CD0440 where both `kind` and `stable` are given.
+    """
     _is_stable(site, kind)
+    if not (is_none(kind) or is_none(stable)):
+        text = "`argsort` takes `kind=` or `stable=`, and is given both"
+        raise error("CD0440", CdValueError, text, site.span, helps=("leave one of them out",))
     lines, dim = along(site, a, axis, "argsort")
     keys, order = keys_and_order(site, lines)
     rows = as_rows(site, order)

@@ -215,3 +215,7 @@ def test_edges_that_numpy_cannot_search_are_refused(edges: list[float]) -> None:
 def test_edges_with_nan_in_order(edges: list[float]) -> None:
     values = np.array([0.0, 1, 1.5, 2, 3, 4, np.nan])
     assert_as_plain("np.digitize(a, b), np.digitize(a, b, True)", values, np.array(edges))
+
+
+def test_a_sort_is_named_once() -> None:
+    assert_refused("CD0440", "np.argsort(a, kind='stable', stable=True)", np.ones(2))

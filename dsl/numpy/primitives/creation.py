@@ -17,6 +17,7 @@ from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ....lowering.ir.ops import OPS
+from ...values.adapting import require_held
 from ...values.arrays import as_scalar, describe, stack
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
@@ -53,13 +54,13 @@ from ...values.types import (
     Kind,
     cast,
 )
-from ...values.values import Array, Masked, Scalar, Static, Value
+from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .averages import stored_once
 from .casts import require_int64
 from .elementwise import converted
 from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
-from .shaping import elements
+from .shaping import at_least, elements
 from .ufuncs import strong_of
 from .views import subscript
 

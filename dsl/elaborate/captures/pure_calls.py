@@ -91,6 +91,8 @@ def is_pure(function: Any, args: Sequence[object]) -> bool:
         return False
     if function is type:
         return len(args) == 1
+    if isinstance(function, np.ufunc):  # of any package; those of objects call what they hold
+        return any("O" not in signature for signature in function.types)
     if isinstance(function, type):
         return (
             function in _ON_VALUES or _is_value_class(function) or function in _CALLERS

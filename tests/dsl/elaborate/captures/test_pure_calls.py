@@ -51,7 +51,7 @@ def test_others_can(value: object) -> None:
         (abs, (1,)), (math.sin, (1.0,)), ("a".upper, ()), (str.upper, ("a",)), (type, (1,)),
         (isinstance, (1, (int, float))), (Color, (1,)), (datetime.timedelta, (1,)),
         (DAY.toordinal, ()), (int.from_bytes, (b"a", "big")), (functools.partial, (Own,)),
-        ((1).__add__, (2,)), (int.__add__, (1, 2)),
+        ((1).__add__, (2,)), (int.__add__, (1, 2)), (np.gcd, (4, 6)), (np.add, (1.0, 2)),
     ],
 )  # fmt: skip
 def test_pure_functions(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -65,6 +65,7 @@ def test_pure_functions(function: Callable[..., Any], args: tuple[Any, ...]) -> 
         (datetime.datetime.now, ()), (DAY.strftime, ("%c",)), (Own, ()), (object, ()),
         ([].append, (1,)), ({}.get, (1,)), (dict.fromkeys, ("a",)), (print, ("a",)), (map, (abs,)),
         (getattr, (1, "real")), (list.append, ([], 1)), (lambda: 1, ()), (repr, (Own(),)),
+        (np.frompyfunc(print, 1, 1), (1,)),
     ],
 )  # fmt: skip
 def test_others_are_not(function: Callable[..., Any], args: tuple[Any, ...]) -> None:

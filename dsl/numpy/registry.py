@@ -307,9 +307,10 @@ _VIEWS: frozenset[Callable[..., object]] = frozenset(
 
 _OF_PYTHON: frozenset[Callable[..., object]] = frozenset(
     (np.real, np.imag, np.shape, np.ndim, np.size, np.isscalar, np.iscomplexobj, np.isrealobj,
-     np.allclose, np.array_equal)
+     np.allclose, np.array_equal, np.linspace)
 )  # fmt: skip
-"""Functions that return objects of Python, or the parts that a number of Python has itself."""
+"""Functions that return objects of Python, as `linspace` does of a step that there is not, or the
+parts that a number of Python has itself."""
 
 _VIEW_METHODS = frozenset(
     ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "conj", "conjugate",

@@ -34,13 +34,14 @@ MEMOS = {
     "dsl.source.index_letters": "_parse_text",
     "dsl.values.call_site": "_signature",
     "lowering.analysis.subscripts": "_bounds_inside",
-    "lowering.ir.dtypes": "promote",
+    "lowering.ir.dtypes": "promote promote_all",
     "lowering.ir.evaluate": "_compile_text",
 }
 """Memos of pure functions: what they return follows from their arguments and our files."""
 CONSTANTS = {
     "backends.runtime.queue.DONE": "an event that is done; such events do not change",
     "base.dataclass._FACTORY_DEFAULT": "a mark without fields",
+    "dsl.elaborate.captures.pure_calls._READING": "methods of Python's classes",
     "dsl.numpy.primitives.grids.SPECIAL": "objects of NumPy, which are compared with",
     "dsl.source.function_source.MISSING": "a mark without fields",
 }

@@ -11,7 +11,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
-from ...elaborate.strict_oracle import assert_as_plain
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.eye(3)",

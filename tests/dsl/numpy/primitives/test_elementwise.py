@@ -10,7 +10,7 @@ import plusequals as pe
 from tests.compare import assert_same
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
-from ...elaborate.strict_oracle import assert_as_plain
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.exp(x)",

@@ -59,29 +59,14 @@ def number_of_elements(
     return accumulate(site, OPS["add"], ones, axes, Kind(dtypes.int64), keepdims, where)
 
 
-def mean(
-    site: Site,
-    a: Value,
-    axis: Value = NONE,
-    dtype: Value = NONE,
-    *,
-    keepdims: Value = NO,
-    where: Value = YES,
-) -> Value:
-    """Return `np.mean`: integers are averaged in float64; float16 is accumulated in float32.
+def averaging(out: DType | None = None) -> Body:
+    """Return the body of `np.mean`; `out` is the type that it writes, which the sum has then.
 
-    CdTypeError CD0404 for a bool `dtype`.
+    Integers are averaged in float64, and float16 is accumulated in float32. CdTypeError CD0404 for
+    a bool `dtype`.
     """
-    over = operand(site, a, axis, keepdims, where)
-    element = dtype_of(site, dtype)
-    return over.result(mean_of(site, over.array, over.axes, element, over.keepdims, over.where))
 
-
-def mean_into(body: Body, out: DType) -> Body:
-    """Return the body of `np.mean` that writes an `out`: the sum is stored, and divided there."""
-
-    @wraps(body)
-    def typed(
+    def body(
         site: Site,
         a: Value,
         axis: Value = NONE,
@@ -92,12 +77,22 @@ def mean_into(body: Body, out: DType) -> Body:
     ) -> Value:
         over = operand(site, a, axis, keepdims, where)
         wanted, element = dtype_of(site, dtype), strong_of(over.array.kind)
-        if wanted is None and (element.kind in "biu" or element is dtypes.float16):
-            wanted = dtypes.float32 if element.kind == "f" else dtypes.float64
-        wanted = wanted or loop_dtype(site, np.add, element, out)
+        if out is not None and wanted is None:
+            wanted = loop_dtype(site, np.add, element, out)
+            if element.kind in "biu" or element is dtypes.float16:
+                wanted = dtypes.float32 if element.kind == "f" else dtypes.float64
         means = mean_of(site, over.array, over.axes, wanted, over.keepdims, over.where, out)
         return over.result(means)
 
+    return body
+
+
+mean = averaging()
+
+
+def mean_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.mean` that writes an `out` of a type."""
+    typed: Body = wraps(body)(averaging(out))
     return typed
 
 

@@ -471,7 +471,7 @@ def _for_else(w: _Writer, depth: int) -> None:
 def _while(w: _Writer, depth: int) -> None:
     name = w.name("c")
     w.add(f"{name} = 0")
-    w.add(f"while {name} < {w.pick(['3', 'p', 'p + 1'])}{w.pick(['', f' and {_test(w, 1)}'])}:")
+    w.add(f"while {name} < {w.pick(['3', 'p', 'p + 1'])}{w.pick(['', f' and ({_test(w, 1)})'])}:")
     w.indent += 1
     w.add(f"{name} += 1")
     w.indent -= 1

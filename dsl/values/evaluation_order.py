@@ -89,7 +89,7 @@ def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tupl
         ):
             mask = mask if is_held else _copy_now(ctx, mask, "mask", span)
             if _reads_any(array.body, writes_of_value.rebound):
-                target = Masked(_held_now(ctx, array, span), mask, True)
+                target = replace(target, array=_held_now(ctx, array, span), mask=mask, held=True)
                 return target, target
             old = _copy_now(ctx, array, "before", span)
             target = replace(target, mask=mask, held=True)
@@ -148,7 +148,7 @@ def saved(ctx: Context, value: Value, written: Writes, span: Span, label: str = 
             mask.body, written.nodes
         ):
             mask = mask if is_held else _copy_now(ctx, mask, "mask", span)
-            return Masked(_copy_now(ctx, array, label, span), mask, True)
+            return replace(value, array=_copy_now(ctx, array, label, span), mask=mask, held=True)
         case Group(items):
             return value.of(part(item) for item in items)
         case Bound(owner, name):

@@ -90,3 +90,21 @@ def test_what_is_added_to_was_read_before(body: str, backend: str) -> None:
     wanted = world["f"](np.array([1.0, 5.0]))
     found = pe.cd_from_source(text, {"bump": bump}, backend=backend)(np.array([1.0, 5.0]))
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(a[:, m], copied(a))[0].sum(axis=1)",
+        "len((a[:, m], one(a))[0])",
+        "(a[m2], one(a))[0].sum(axis=0)",
+        "a[:, m].sum(axis=1) + one(a)",
+    ],
+)
+def test_a_selection_keeps_its_place_among_the_axes(body: str) -> None:
+    world, text = {"one": one, "copied": copied}, f"lambda a, m, m2: {body}"
+    masks = np.array([True, False, True]), np.array([False, True])
+    mine, given = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+    found = pe.cd_from_source(text, world, backend="numpy")(mine, *masks)
+    assert_same(found, eval(text, world)(given, *masks))
+    assert_same(mine, given)

@@ -193,10 +193,11 @@ class _LazyInit(_LazyMember):
 def _library_class(cls: type, declared: _FieldsByName) -> Any:
     """Return a class that the library has created with the same fields."""
     annotated = get_annotations(cls)
-    members: dict[str, Any] = {name: declared[name] for name in annotated}
-    members |= {"__annotations__": annotated, "__module__": cls.__module__, "__doc__": cls.__doc__}
+    members = {"__annotations__": annotated, "__module__": cls.__module__, "__doc__": cls.__doc__}
     bases = tuple(base for base in cls.__bases__ if is_dataclass(base))
     library_class = new_class(cls.__name__, bases, {}, lambda namespace: namespace.update(members))
+    for name in annotated:  # later: an interrupt of `Field.__set_name__` would be a RuntimeError
+        setattr(library_class, name, declared[name])
     return dataclasses.dataclass(init=False, repr=False, eq=False)(library_class)
 
 

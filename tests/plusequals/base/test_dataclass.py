@@ -7,9 +7,11 @@ import dataclasses
 import inspect
 import math
 import pickle
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import field
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -259,3 +261,45 @@ def test_what_contains_itself_is_shown() -> None:
     made = one(quick.dataclass)(held)
     held.append(made)
     assert "value=[...]" in repr(made)
+
+
+class Interrupted(BaseException):
+    """What comes while a member is made."""
+
+
+def _interrupted_at(number: int) -> bool:
+    """Use a new class, interrupted at one of its calls; return whether it had so many."""
+
+    @quick.dataclass(frozen=True, slots=True)
+    class Sample:
+        first: int
+        second: int = 2
+
+    left = number
+
+    def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= event == "call"
+        if left == 0:
+            sys.setprofile(None)
+            raise Interrupted
+
+    came = False
+    sys.setprofile(interrupt)
+    try:
+        dataclasses.replace(Sample(1), second=3)
+    except Interrupted:
+        came = True
+    finally:
+        sys.setprofile(None)
+    assert dataclasses.replace(Sample(1), second=3) == Sample(1, 3)
+    assert [field.name for field in dataclasses.fields(Sample)] == ["first", "second"]
+    return came
+
+
+def test_an_interrupt_while_a_member_is_made_comes_as_it_is() -> None:
+    """At each call of it: the interrupt is raised itself, and the class works after it."""
+    number = 1
+    while _interrupted_at(number):
+        number += 1
+    assert number > 20

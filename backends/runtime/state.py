@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...base import float_modes, settings
 from ...base.cached_property import cached_property
-from ...base.diagnostic import CdBackendError, CdError, Diagnostic, internal_error
+from ...base.diagnostic import CdBackendError, CdError, Diagnostic, raise_internal_error
 from ...base.lazy_import import LazyModule
 from ...base.process_state import State, register
 from .. import capabilities, registry
@@ -273,7 +273,7 @@ class Runtime:
             except (CdError, MemoryError, OSError, ImportError, SystemError):
                 raise  # also for want of memory, descriptors or space
             except Exception as problem:
-                raise internal_error(f"compiling `{names}`", problem) from problem
+                raise_internal_error(f"compiling `{names}`", problem)
         for code in codes:
             self.count(code.origin)
         return codes

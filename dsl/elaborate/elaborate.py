@@ -22,7 +22,7 @@ from ...base.diagnostic import (  # fmt: skip
     CdValueError,
     Label,
     Span,
-    internal_error,
+    raise_internal_error,
 )
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
@@ -138,7 +138,7 @@ def elaborate(
             ) from None  # fmt: skip
         except Exception as problem:  # an internal error of any type
             doing = f"reading `{function.name}`"
-            raise internal_error(doing, problem, Label(function.span)) from problem
+            raise_internal_error(doing, problem, Label(function.span))
 
 
 def _static_roots(need: NeedStatic, statics: frozenset[str], span: Span) -> frozenset[str]:

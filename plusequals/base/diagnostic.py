@@ -7,10 +7,11 @@ own lines and carets. It imports nothing of the project.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import field, replace
 from os.path import basename
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .dataclass import dataclass
 from .lazy_import import LazyModule
@@ -200,6 +201,10 @@ _CLASSES: tuple[type[CdError], ...] = (
 )  # fmt: skip
 
 
+_OWN_PACKAGES = {__name__.partition(".")[0], "numpy", "astor", "cffi", *sys.stdlib_module_names}
+"""Top-level packages whose exceptions, raised below a line of ours, are faults of ours."""
+
+
 def class_of(problem: Exception) -> type[CdError]:
     """Return the class for what Python refuses with an exception, `CdValueError` for the rest.
 
@@ -210,15 +215,21 @@ def class_of(problem: Exception) -> type[CdError]:
     return next(found, CdValueError)
 
 
-def internal_error(doing: str, problem: Exception, *labels: Label) -> CdInternalError:
-    """Return the error CD0904 of an unexpected exception, with the line of ours that raised it."""
+def raise_internal_error(doing: str, problem: Exception, *labels: Label) -> NoReturn:
+    """Raise CdInternalError CD0904 for an unexpected exception, with our line that raised it.
+
+    One of the user's code is raised as it is: a signal's handler runs in any of our lines.
+    """
     trace, where = problem.__traceback__, ""
     while trace is not None:
-        where = f" ({basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno})"
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", __name__)
+        if module.partition(".")[0] not in _OWN_PACKAGES:
+            raise problem
+        where = f" ({basename(code.co_filename)}, line {trace.tb_lineno})"
         trace = trace.tb_next
     message = f"plusequals failed while {doing}: {type(problem).__name__}: {problem}{where}"
     helps = ("this is a fault of plusequals: please report it with the function's text",)
-    return CdInternalError(Diagnostic("CD0904", message, labels, helps=helps))
+    raise CdInternalError(Diagnostic("CD0904", message, labels, helps=helps)) from problem
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -294,6 +305,8 @@ def _carets(label: Label, mark: str, start: int, stop: int) -> str:
 
 def _cell_width(character: str) -> int:
     """Return how many terminal cells a character takes."""
+    if character.isascii():  # without a module that has to be loaded, maybe for want of memory
+        return 1
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

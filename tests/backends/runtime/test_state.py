@@ -63,6 +63,21 @@ def test_what_a_backend_raises_unexpectedly_is_told_as_such(
         runtime.compile(procedures.scale(), "numpy")
 
 
+def test_what_a_signal_handler_of_the_user_raises_is_raised(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a function compiles: it is no fault of the backend."""
+    late = TimeoutError("too late")
+
+    def handler(*given: object) -> None:
+        raise late
+
+    monkeypatch.setattr(runtime.backend("numpy"), "compile", handler)
+    with pytest.raises(TimeoutError) as caught:
+        runtime.compile(procedures.scale(), "numpy")
+    assert caught.value is late
+
+
 def test_threads_get_one_backend_and_all_is_counted(runtime: Runtime) -> None:
     barrier = threading.Barrier(8)
 

@@ -331,6 +331,8 @@ def multiplied(site: Site, extent: Affine, count: Affine) -> Affine:
     ):
         most = floordiv(const(MAX_ELEMENTS), maximum(extent, const(1)))
         _require_at_most(site, count, most)
+        if not site.ctx.pointwise:
+            site.ctx.guarded.add(Position(product))
     return product
 
 

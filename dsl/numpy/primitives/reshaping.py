@@ -13,12 +13,13 @@ from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdShapeError
-from ....lowering.ir.expressions import Read
+from ....lowering.ir.assignments import Fault
+from ....lowering.ir.expressions import Position, Read
 from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, mod, multiply, var
 from ...values.arrays import count
 from ...values.broadcasting import shape_text
-from ...values.builder import Context, error
-from ...values.call_site import Site
+from ...values.builder import Context, compare, error
+from ...values.call_site import Site, multiplied
 from ...values.memory_order import binds, is_dense, is_mergeable
 from ...values.types import cast
 from ...values.values import COPIED_RESHAPE, Array, as_new
@@ -49,7 +50,7 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     value = _undo_reshape(site, value)
     if shape == value.shape:
         return as_new(value)
-    matches = _match_axes(site, value.shape, shape)
+    matches = _match_axes(site, value.shape, shape, None in sizes)
     axes = site.ctx.axes(len(shape))
     splits = all(len(match.old) <= 1 for match in matches)
     is_aliased = value.aliased is not None
@@ -101,8 +102,7 @@ def _infer_size(
     if len(given) == len(sizes):
         return tuple(given)
     if any(size.constant == 0 for size in given):
-        text = "no size can be worked out for -1 beside a size 0"
-        raise error("CD0312", CdShapeError, text, site.span)
+        raise error("CD0312", CdShapeError, _BESIDE_ZERO, site.span)
     if len(sizes) - len(given) > 1:
         raise error("CD0312", CdShapeError, "only one size may be -1", site.span)
     factors, divisors = list(old), []
@@ -111,22 +111,42 @@ def _infer_size(
             factors.remove(size)
         else:
             divisors.append(size)
-    dividend, divisor = count(factors, range(len(factors))), count(divisors, range(len(divisors)))
+    dividend, divisor = count(factors, range(len(factors))), _divisor(site, divisors)
     if divisor.constant == 0 or (
         divisor.constant and dividend.constant is not None and dividend.constant % divisor.constant
     ):
         shown = [const(-1) if size is None else size for size in sizes]
         raise _mismatch(site, old, shown)
     if divisor.constant is None or mod(dividend, divisor).constant != 0:
-        site.ctx.equal_extents(
-            mod(dividend, divisor), const(0), "the sizes do not divide", site.span
-        )
+        remainder, sides = mod(dividend, divisor), (Position(dividend), Position(divisor))
+        text = "{0} elements cannot be reshaped: -1 stands beside sizes of {1} in all"
+        fault = Fault("CD0312", "CdShapeError", text, ("give sizes that divide it",))
+        site.ctx.check_sizes(compare("eq", remainder, const(0)), fault, sides, site.span)
     missing = floordiv(dividend, divisor)
     return tuple(missing if size is None else size for size in sizes)
 
 
-def _match_axes(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tuple[Match, ...]:
-    """Return the groups of matching axes, those of size 1 left out."""
+def _divisor(site: Site, sizes: Sequence[Affine]) -> Affine:
+    """Return the product of the sizes beside an inferred one, which is checked not to be zero."""
+    divisor = const(1)
+    for size in sizes:
+        divisor = multiplied(site, divisor, size)
+    if divisor.constant is None and not site.ctx.assumptions.less(const(0), divisor):
+        fault = Fault("CD0312", "CdShapeError", _BESIDE_ZERO, ("give all sizes",))
+        site.ctx.guard(Position(divisor), compare("ne", divisor, const(0)), fault, site.span)
+    return divisor
+
+
+_BESIDE_ZERO = "no size can be worked out for -1 beside a size 0"
+
+
+def _match_axes(
+    site: Site, old: Sequence[Affine], new: Sequence[Affine], is_inferred: bool
+) -> tuple[Match, ...]:
+    """Return the groups of matching axes, those of size 1 left out.
+
+    The numbers of elements are checked to be equal, unless a size was inferred so that they are.
+    """
     ctx = site.ctx
     left = [n for n, size in enumerate(old) if size.constant != 1]
     right = [n for n, size in enumerate(new) if size.constant != 1]
@@ -143,7 +163,8 @@ def _match_axes(site: Site, old: Sequence[Affine], new: Sequence[Affine]) -> tup
                 news.append(right.pop(0))
             else:
                 olds, news, left, right = [*olds, *left], [*news, *right], [], []
-                ctx.equal_extents(count(old, olds), count(new, news), "reshape", site.span)
+                if not is_inferred:
+                    ctx.equal_extents(count(old, olds), count(new, news), "reshape", site.span)
                 break
         out.append(Match(tuple(olds), tuple(news)))
     for n in left:

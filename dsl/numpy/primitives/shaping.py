@@ -30,6 +30,7 @@ from ...values.call_site import (
     is_numpy_scalar,
     items_of,
     multiplied,
+    position_of,
     static_int,
     static_shape,
     text_of,
@@ -115,7 +116,9 @@ def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> V
     """Return the elements under another shape, in C order or as `order` says; -1 is inferred."""
     array = _with_base(site, a)
     items = items_of(shape)
-    sizes = [_size(site, item) for item in (items if items is not None else (shape,))]
+    items = items if items is not None else (shape,)
+    is_inferred = any(map(_is_missing, items))
+    sizes = [None if _is_missing(item) else _size(site, item, is_inferred) for item in items]
     return _reshape_in_order(site, array, sizes, _axis_order(site, array, order, ("C", "A", "F")))
 
 
@@ -161,10 +164,15 @@ def _axis_order(site: Site, array: Array, order: Value, allowed: Sequence[str]) 
     return memory_order or row_major
 
 
-def _size(site: Site, item: Value) -> Affine | None:
-    """Return one size of a new shape, None for -1 (inferred)."""
-    if isinstance(item, Static) and item.value == -1:
-        return None
+def _is_missing(item: Value) -> bool:
+    return isinstance(item, Static) and item.value == -1
+
+
+def _size(site: Site, item: Value, is_inferred: bool) -> Affine:
+    """Return one size of a new shape, static where it may be -1, which a call may give for one."""
+    at = position_of(item)
+    if at is not None and not is_inferred and not site.ctx.assumptions.nonnegative(at):
+        site.ctx.require_static_parameters(at)
     return static_shape(site, item)[0]
 
 
@@ -385,10 +393,11 @@ def diagonal_place(
         text = f"a diagonal needs at least two axes, and is of {describe(array)}"
         raise error("CD0452", CdValueError, text, site.span)
     rows, columns = two_axes_of(site, axis1, axis2, array.rank)
-    shift = static_int(site, offset, "the offset")
-    below, right = max(-shift, 0), max(shift, 0)
-    assumptions = site.ctx.assumptions
-    extent = assumptions.minimum(array.shape[rows] - below, array.shape[columns] - right)
+    assumptions, height, width = site.ctx.assumptions, array.shape[rows], array.shape[columns]
+    shift = index_in(site, offset, "the offset")
+    shift = assumptions.maximum(assumptions.minimum(shift, width), const(0) - height)
+    below, right = (assumptions.maximum(side, const(0)) for side in (const(0) - shift, shift))
+    extent = assumptions.minimum(height - below, width - right)
     axis = site.ctx.symbol("i")
     remaining = [n for n in range(array.rank) if n not in (rows, columns)]
     index = [var(a) for a in array.axes]

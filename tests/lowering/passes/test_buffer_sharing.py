@@ -13,7 +13,16 @@ from plusequals.lowering import thresholds
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.dynamic_sizes import Size, run_time_sizes
-from plusequals.lowering.ir.indexing import Symbol, const, var
+from plusequals.lowering.ir.indexing import (
+    Affine,
+    Range,
+    Symbol,
+    const,
+    evaluate,
+    maximum,
+    minimum,
+    var,
+)
 from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import permuted_nodes
@@ -297,3 +306,26 @@ def test_places_are_those_of_trying_all_that_meet(monkeypatch: pytest.MonkeyPatc
             layout = buffer_sharing._assign_offsets(wanted)
             assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
             assert layout.total == max(hi for _, hi, _ in placed)
+
+
+I, J = Symbol("i", 1), Symbol("j", 2)
+
+
+@pytest.mark.parametrize(
+    ("extent", "is_tight"),
+    [
+        (minimum(var(I) + 1, const(5)) * 3 + 7, True),
+        (maximum(var(I) - 4, var(J) * 2) * 2 - 1, True),
+        (minimum(maximum(var(I), const(2)) + 3, const(6)), True),
+        (minimum(var(I), const(9) - var(I)) + 1, False),
+        (var(I) * 2 - var(J) + 4, True),
+    ],
+)
+def test_the_room_of_an_array_is_the_largest_that_a_loop_asks_for(
+    extent: Affine, is_tight: bool
+) -> None:
+    ranges = Range(I, const(0), const(10)), Range(J, const(1), const(4))
+    bound = buffer_sharing._upper_bound(extent, ranges)
+    assert bound is not None and bound.constant is not None
+    found = [evaluate(extent, {I: i, J: j}) for i in range(10) for j in range(1, 4)]
+    assert bound.constant == max(found) if is_tight else bound.constant >= max(found)

@@ -5,9 +5,12 @@ Iterations that update one element all count.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ....base.diagnostic import CdError, CdTypeError, Span
+from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Access, Assign
 from ....lowering.ir.expressions import Apply, Domain, Dynamic, Read
 from ....lowering.ir.indexing import var
@@ -15,11 +18,13 @@ from ....lowering.ir.ops import OPS, Op
 from ...values.arrays import describe
 from ...values.broadcasting import broadcast_to
 from ...values.builder import Context, error
-from ...values.call_site import NONE, Body, Site, array_of
+from ...values.call_site import NONE, Body, Site, array_of, constant
 from ...values.stores import assign, logical, operated, writable
 from ...values.types import Kind, cast
 from ...values.values import Array, Masked, Scalar, Value
+from .joining import fitting
 from .powers import require_nonnegative
+from .ufuncs import strong_of
 from .views import spread_out, subscript
 
 UPDATES: dict[np.ufunc, str] = {
@@ -30,6 +35,15 @@ UPDATES: dict[np.ufunc, str] = {
     np.left_shift: "shl", np.right_shift: "shr",
 }  # fmt: skip
 """The ufuncs that have `at`, and the operation of the update of each."""
+_OF_INTEGERS: dict[np.ufunc, str] = {np.fmax: "max", np.fmin: "min"}
+"""The operation of an update where the array is of integers, which are no NaN."""
+_CONGRUENT: frozenset[np.ufunc] = frozenset(
+    (np.add, np.subtract, np.multiply, np.divide, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+)
+"""The ufuncs of which a wrapped operand gives the wrapped result, and a rounded one the result but
+for its rounding."""
+_MONOTONIC: frozenset[np.ufunc] = frozenset((np.maximum, np.minimum, np.fmax, np.fmin))
+"""The ufuncs of which a rounded operand gives the rounded result."""
 
 
 def accumulate(
@@ -77,7 +91,6 @@ def ufunc_at(ufunc: np.ufunc) -> Body:
 
     CdTypeError CD0452 where `a` is no array with an axis, CD0451 for a part of complex numbers.
     """
-    op = OPS[UPDATES[ufunc]]
 
     def body(site: Site, a: Value, indices: Value, b: Value) -> Value:
         ctx, span = site.ctx, site.span
@@ -85,6 +98,7 @@ def ufunc_at(ufunc: np.ufunc) -> Body:
             text = f"`{ufunc.__name__}.at` writes an array, and is given {describe(a)}"
             raise error("CD0452", CdTypeError, text, span)
         writable(a, span)
+        op, b = _operation(ufunc, a.kind), _operand(site, ufunc, a.kind, b)
         target = subscript(ctx, a, spread_out([indices]), span, "a")
         if isinstance(target, Masked):  # a mask selects no element twice
             assign(ctx, target, b, span, op)
@@ -103,6 +117,37 @@ def ufunc_at(ufunc: np.ufunc) -> Body:
         return NONE
 
     return body
+
+
+def _operation(ufunc: np.ufunc, kind: Kind) -> Op:
+    name = UPDATES[ufunc]
+    return OPS[_OF_INTEGERS.get(ufunc, name) if kind.dtype.kind in "biu" else name]
+
+
+def _operand(site: Site, ufunc: np.ufunc, kind: Kind, b: Value) -> Value:
+    """Return the operand of an update of elements of a kind: a number of Python is one of 64 bits,
+    as NumPy makes an array of it, unless it gives the same in the type of the elements.
+
+    There is no type of uint64 and int64 but float64: CdOverflowError CD0464 at run time for a
+    negative integer.
+    """
+    value = array_of(site, b)
+    is_monotonic = ufunc in _MONOTONIC and kind.dtype.kind not in "biu"
+    if not value.kind.weak or ufunc in _CONGRUENT or is_monotonic or _holds(kind, constant(b)):
+        return b
+    if kind.dtype is dtypes.uint64 and value.kind.dtype.kind in "bi":
+        return fitting(site, value, kind.dtype)
+    return replace(value, kind=Kind(strong_of(value.kind)))
+
+
+def _holds(kind: Kind, number: object) -> bool:
+    """Whether a number is one that elements of a kind can be."""
+    if not isinstance(number, int | float):
+        return False
+    try:
+        return bool(kind.dtype.numpy.type(number) == number)
+    except OverflowError:
+        return False
 
 
 def part_accumulated(span: Span, name: str) -> CdError:

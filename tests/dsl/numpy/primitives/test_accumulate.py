@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.base.diagnostic import CdError, CdTypeError
 from plusequals.dsl.numpy.primitives.accumulate import UPDATES
 from plusequals.lowering.ir.assignments import Assign
@@ -73,6 +74,14 @@ AT = {
     "what it reads is from before": "np.add.at(v, idx % 2, v)\nv",
     "nothing": "np.add.at(v, idx[:0], 1)\nv",
     "its result": "np.add.at(v, idx, 1)",
+    "numbers that elements cannot be": "for n in (300, 200):\n    np.minimum.at(k, [0], n)\n"
+    "    np.floor_divide.at(i, 0, n * 2**40)\nnp.remainder.at(k, 1, 300)\nk, i",
+    "negative numbers for unsigned elements": "np.maximum.at(u, [0, 1], -1)\nu",
+    "run-time numbers that elements cannot be": "n = int(w[0] * 0) + 300\n"
+    "np.minimum.at(k, idx % 3, n)\nnp.floor_divide.at(k, 0, n)\nk",
+    "a selection and such a number": "np.minimum.at(k, k > 0, 300)\nk",
+    "extremes of whole numbers without NaN": "np.fmax.at(k, [0], 5)\nnp.fmin.at(k, 1, -300)\nk",
+    "rests by a number between single floats": "np.remainder.at(w, [0, 1], 0.1)\nw",
 }  # fmt: skip
 
 
@@ -102,6 +111,15 @@ def test_every_update_of_the_table_is_numpys() -> None:
 def test_what_at_cannot_write_is_refused(body: str, text: str) -> None:
     with pytest.raises(CdError, match=f"(?s){text}"):
         compiled(body)
+
+
+def test_a_negative_number_is_no_operand_of_uint64() -> None:
+    at = pe.cd_from_source("def f(u, n):\n    np.maximum.at(u, 0, n)", {"np": np}, backend="numpy")
+    u = np.array([1, 2**63], "u8")
+    at(u, 3)
+    with pytest.raises(OverflowError, match="CD0464.*-1 does not fit in uint64"):
+        at(u, -1)
+    assert u.tolist() == [3, 2**63]
 
 
 def test_a_position_outside_is_found_in_the_run() -> None:

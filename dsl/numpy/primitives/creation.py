@@ -53,11 +53,12 @@ from ...values.types import (
     WEAK_INT,
     Kind,
     cast,
+    join,
 )
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .averages import stored_once
 from .casts import require_int64
-from .elementwise import converted
+from .elementwise import arithmetic, converted
 from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
 from .shaping import at_least, elements
@@ -318,8 +319,9 @@ def arange(
         stride = static_int(site, step, "the step of `arange`")
         if stride == 0:
             raise error("CD0453", CdValueError, "the step of `arange` is zero", site.span)
-        low, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
-        gap = last - low + (stride - 1) if stride > 0 else low - last - (stride + 1)
+        low = index_in(site, start, "the start")
+        distance = _distance(site, start, stop, low)
+        gap = distance + (stride - 1) if stride > 0 else -distance - (stride + 1)
         extent = sized(site, floordiv(gap, const(abs(stride))))
         if extent.constant != 0:
             fitting(site, Scalar(Position(low), WEAK_INT), result_dtype)
@@ -335,55 +337,85 @@ def arange(
     )
 
 
+def _distance(site: Site, start: Value, stop: Value, low: Affine) -> Affine:
+    """Return `stop - start`, which wraps in the type that two small integers of NumPy have."""
+    kinds = [as_scalar(value, site.span).kind for value in (start, stop)]
+    common = join(*kinds)
+    if common.weak or common.dtype.bits == 64 or constant(start) == 0:
+        return index_in(site, stop, "the stop") - low
+    return index_in(site, arithmetic(site, "-", stop, start), "the stop")
+
+
 def _float_range(
     site: Site, start: Value, stop: Value, step: Value, dtype: DType
 ) -> tuple[Affine, Expr, Expr]:
     """Return the length of a range of floats and its first two elements, as float64.
 
-    Python numbers have to fit in `dtype`. A step towards `stop` gives at least the first element,
-    however long it is, even an infinite step, for which the quotient of the length is 0.
+    As in NumPy what is computed of the three numbers has their type, and is rounded to it. Python
+    numbers have to fit in `dtype`. A step towards `stop` gives at least the first element, however
+    long it is, even an infinite step, for which the quotient of the length is 0.
     """
     constants: list[Any] = [constant(value) for value in (start, stop, step)]
     if all(isinstance(number, int | float | np.number) for number in constants):
-        first, last, stride = map(float, constants)
-        if not stride or not math.isfinite((last - first) / stride):
-            shown = f"{first:g}, {last:g}, {stride:g}"
-            raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
-        length = max(
-            math.ceil((last - first) / stride), last > first if stride > 0 else last < first
-        )
-        for number in (constants[0], constants[0] + constants[2])[:length]:
-            if not isinstance(number, np.generic):
-                assigned(site, Static(number), dtype)
-        low, high = (
-            Const(number, dtypes.float64)
-            for number in (first, first + stride if length > 1 else first)
-        )
-        return const(length), low, high
-    first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
-    by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
-    first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
-    stop_expr = as_scalar(converted(site, stop, dtypes.float64), site.span).expr
-    span_expr = Apply(OPS["sub"], (stop_expr, first_expr), dtypes.float64)
-    ratio = Apply(OPS["div"], (span_expr, by_expr), dtypes.float64)
+        first, last, stride = constants
+        return _constant_range(site, first, last, stride, dtype)
+    kinds = [as_scalar(value, site.span).kind for value in (start, stop, step)]
+    if all(kind.weak or kind.dtype is dtypes.float64 for kind in kinds):
+        start, stop, step = (converted(site, x, dtypes.float64) for x in (start, stop, step))
+    start, step = stored_once(site, start, "start"), stored_once(site, step, "step")
+    first_expr, stop_expr, by_expr = (_rounded(site, value) for value in (start, stop, step))
+    gap = arithmetic(site, "-", stop, start)
+    ratio = _rounded(site, arithmetic(site, "/", _as_rounded(site, gap), step))
     finite = Apply(OPS["isfinite"], (ratio,), dtypes.bool_)
     text, helps = "`arange` has no length for {0}, {1}, {2}", ("give other ends, or another step",)
     fault = Fault("CD0453", "CdValueError", text, helps)
     site.ctx.check(finite, fault, (first_expr, stop_expr, by_expr), site.span, Domain())
-    rising, below_stop, above_stop = (
+    zero, gap_expr = Const(0.0, dtypes.float64), _rounded(site, gap)
+    rising, is_above, is_below = (
         Apply(OPS["lt"], pair, dtypes.bool_)
-        for pair in (
-            (Const(0.0, dtypes.float64), by_expr), (first_expr, stop_expr), (stop_expr, first_expr)
-        )
-    )  # fmt: skip
-    is_nonempty = Select(rising, below_stop, above_stop)
+        for pair in ((zero, by_expr), (zero, gap_expr), (gap_expr, zero))
+    )
+    is_nonempty = Select(rising, is_above, is_below)
     ceiling = cast(Apply(OPS["ceil"], (ratio,), dtypes.float64), dtypes.int64)
     count = Apply(OPS["max"], (ceiling, cast(is_nonempty, dtypes.int64)), dtypes.int64)
     extent = site.ctx.assumptions.maximum(var(site.ctx.let("n", count, site.span)), const(0))
-    next_expr = Apply(OPS["add"], (first_expr, by_expr), dtypes.float64)
+    next_expr = _rounded(site, arithmetic(site, "+", start, step))
     second = Select(compare("lt", const(1), extent), next_expr, first_expr)
     stored = stored_once(site, Scalar(second, Kind(dtypes.float64)), "second")
     return extent, first_expr, as_scalar(stored, site.span).expr
+
+
+def _constant_range(
+    site: Site, start: Any, stop: Any, step: Any, dtype: DType
+) -> tuple[Affine, Expr, Expr]:
+    """Return the length and the first two elements of a range of numbers that are known."""
+    with np.errstate(all="ignore"):
+        gap = stop - start
+        ratio = float(gap / step) if step else math.nan
+        second = start + step
+    if not math.isfinite(ratio):
+        shown = ", ".join(f"{float(number):g}" for number in (start, stop, step))
+        raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
+    length = max(math.ceil(ratio), bool(gap > 0 if step > 0 else gap < 0))
+    for number in (start, second)[:length]:
+        if not isinstance(number, np.generic):
+            assigned(site, Static(number), dtype)
+    low, high = (
+        Const(float(number), dtypes.float64) for number in (start, second if length > 1 else start)
+    )
+    return const(length), low, high
+
+
+def _as_rounded(site: Site, value: Value) -> Scalar:
+    """Return a number rounded to its type, in which it may be computed with more digits."""
+    scalar = as_scalar(value, site.span)
+    dtype = scalar.kind.dtype
+    return Scalar(cast(cast(scalar.expr, dtype), dtype.compute), scalar.kind)
+
+
+def _rounded(site: Site, value: Value) -> Expr:
+    """Return a number rounded to its type, as float64."""
+    return cast(_as_rounded(site, value).expr, dtypes.float64)
 
 
 def _range_element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:

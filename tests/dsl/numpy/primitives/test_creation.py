@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from tests.compare import assert_same
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy, compiled
 from ...elaborate.strict_oracle import assert_as_plain, assert_refused
@@ -97,6 +98,28 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step"),
+    [
+        (0, np.float32(0.6), 0.1), (np.float32(0.1), 0.7, 0.1), (np.float32(1.5), 9, 0.15),
+        (np.float16(0), np.float16(1), np.float16(0.1)), (np.float16(1.5), 2.5, 0.1),
+        (np.float32(0.6), -1, np.float32(-0.1)), (0.1, np.float32(0.7), np.float64(0.1)),
+        (np.uint64(2**63), np.uint64(2**63 + 3), 1), (np.int8(100), np.int8(-100), -0.5),
+        (np.int8(-100), np.int8(100), 30), (np.uint8(5), np.uint8(2), 1), (np.uint8(2), 9, 1),
+        (np.int32(-(2**31)), np.int32(2**31 - 1), 10**9), (np.int8(-3), np.int64(9), 2),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_range_is_computed_in_the_types_of_its_numbers(start: Any, stop: Any, step: Any) -> None:
+    whole = isinstance(step, int)
+    given = (start, stop) if whole else (start, stop, step)
+    assert_as_plain(f"np.arange(a, b, {step if whole else 'c'})", *given)
+    scope = {"np": np, "a": start, "b": stop, "c": step}
+    known = pe.cd_from_source("def f():\n    return np.arange(a, b, c)", scope, backend="numpy")
+    with np.errstate(over="ignore"):
+        assert_same(known(), np.arange(start, stop, step))
 
 
 @pytest.mark.parametrize(

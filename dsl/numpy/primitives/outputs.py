@@ -111,14 +111,21 @@ def _array_of_list(site: Site, value: Value) -> Value:
 
 
 def _extreme(ufunc: np.ufunc, body: Body, out: DType) -> Body:
-    """Return the body of `np.max` or `np.min`, whose result is rounded as one of its loop."""
+    """Return the body of `np.max` or `np.min`, whose result is one of its loop, as `initial` is."""
 
     @wraps(body)
-    def typed(site: Site, *args: Value, **keywords: Value) -> Value:
-        result = body(site, *args, **keywords)
-        element = array_of(site, result).kind.dtype
+    def typed(*args: Value, **keywords: Value) -> Value:
+        bound = signature(body).bind(*args, **keywords)
+        arguments: dict[str, Any] = bound.arguments
+        site, name = arguments["site"], list(bound.signature.parameters)[1]
+        arguments[name] = _array_of_list(site, arguments[name])
+        element = strong_of(kind_of(site, arguments[name]))
         dtype = loop_dtype(site, ufunc, element, out)
-        return result if dtype is element else converted(site, result, dtype)
+        starts = not is_none(arguments.get("initial", NONE))
+        if starts and dtype is not element:
+            arguments[name] = converted(site, arguments[name], dtype)
+        result = body(*bound.args, **bound.kwargs)
+        return result if starts or dtype is element else converted(site, result, dtype)
 
     return typed
 

@@ -48,6 +48,13 @@ PROGRAMS = (
     "o = np.zeros((3, 3), np.float32)\nnp.matmul(x, x.T, out=o)",
     "o = np.zeros((4, 3))\nnp.einsum('ij->ji', y, out=o)",
     "o = np.zeros((), np.int64)\nnp.einsum('i,i->', k[0], k[1], out=o)",
+    "o = np.zeros((), int)\nr = np.max(b1, initial=3, out=o)\nreturn r, o",
+    "o = np.zeros((), int)\nnp.max(k, None, o, initial=300)",
+    "o = np.zeros((), int)\nnp.max(k, None, o, initial=n + 300)",
+    "o = np.zeros((), int)\nnp.min(k[:0], out=o, initial=300)",
+    "o = np.zeros(4)\nk.min(0, o, initial=-2.5)",
+    "o = np.zeros(())\nnp.max(k[k > 2], out=o, initial=7.5)",
+    "o = np.zeros(())\nnp.min([1, 2], out=o, initial=0.5)",
     "o = np.zeros(2, np.int64)\nnp.vecdot([1, 2], [3, 4], out=o)",
 )
 

@@ -194,9 +194,12 @@ def accumulate(
 def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
     """Return the initial value of a reduction, in the type of its accumulator.
 
-    CdValueError CD0452 for an array of them.
+    CdValueError CD0452 for an array of them. An integer has to fit, but for one of NumPy that meets
+    an unsigned type, where it wraps there, too.
     """
     number = constant(initial)
+    if isinstance(number, np.integer) and kind.dtype.kind == "i":
+        number = int(number)
     if number is not NOT_CONSTANT and not isinstance(number, tuple | list | str):
         return Static(kind.dtype.numpy.type(number))
     array = array_of(site, initial)
@@ -206,7 +209,15 @@ def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
         raise error("CD0452", CdValueError, text, site.span, helps=helps)
     if array.kind == WEAK_INT and kind.dtype.kind in "iu":
         return initial  # a weak integer adapts, and has to be in range
+    if array.kind.dtype.kind in "iu" and kind.dtype.kind == "i" and not _holds_all(array, kind):
+        return Scalar(cast(array.body, dtypes.int64), WEAK_INT)
     return converted(site, array, kind.dtype)
+
+
+def _holds_all(integers: Array, kind: Kind) -> bool:
+    """Whether a kind of integers holds those of an array, or all but ones that int64 does not."""
+    source = integers.kind.dtype
+    return source is dtypes.uint64 or dtypes.promote(source, kind.dtype) is kind.dtype
 
 
 def reducer(name: str) -> Body:

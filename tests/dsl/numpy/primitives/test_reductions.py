@@ -9,6 +9,7 @@ import plusequals as pe
 from plusequals.base import settings
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
+from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
     "np.fmax(x, y)",
@@ -126,6 +127,21 @@ def test_half_floats_are_compared_in_the_type_they_are_computed_in(backend: str)
     with settings.override(backend=backend, verify=True):
         assert made(x) == (2, 2)
         assert made(x[:2]) == (1, 0)
+
+
+@pytest.mark.parametrize("function", ["np.max(a, initial={})", "np.sum(a, None, {}, initial={})"])
+@pytest.mark.parametrize("initial", [np.int64(300), np.int32(-300), np.uint16(300)], ids=repr)
+def test_an_integer_of_numpy_starts_no_reduction_that_does_not_hold_it(
+    function: str, initial: np.generic
+) -> None:
+    small, count = np.array([1, 2], np.int8), function.count("{}")
+    read, known = (("a.dtype", given)[-count:] for given in ("b", repr(initial)))
+    assert_as_plain(function.format(*read), small, type(initial)(7))
+    assert_as_plain(function.format(*read), small.view("u1"), initial)
+    for given in (read, known):
+        text = f"def f(a, b):\n    return {function.format(*given)}"
+        with pytest.raises(pe.CdError, match="CD046"):
+            pe.cd_from_source(text, {"np": np}, backend="numpy")(small, initial)
 
 
 AS_IN_NUMPY = ("np.sum(x, initial=np.array(2.0)), np.max(v, initial=v[0])",)

@@ -112,9 +112,13 @@ def rounded_into(body: Body, out: DType) -> Body:
 def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
     """Return Python's `round` of a scalar: an int without `ndigits`, else a number of its kind.
 
-    CdTypeError CD0552 for arrays, CD0404 for bools, CD0449 for too many digits.
+    CdTypeError CD0552 for arrays, CD0404 for NumPy's bools and complex numbers, CD0449 for too many
+    digits.
     """
     scalar = one_number(site, number, "round", "np.round")
+    if scalar.kind.dtype.kind == "c":
+        text, helps = "`round` is not defined for complex numbers", ("write `np.round(...)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps)
     if not is_none(ndigits) and scalar.kind == WEAK_FLOAT:
         return _round_decimal(site, scalar, ndigits)
     if not is_none(ndigits):

@@ -8,7 +8,7 @@ import pytest
 import plusequals as pe
 
 from ...elaborate.numpy_oracle import assert_same_as_numpy
-from ...elaborate.strict_oracle import assert_as_plain
+from ...elaborate.strict_oracle import assert_as_plain, assert_refused
 
 EXPRESSIONS = (
     "np.round(x, 2)",
@@ -55,6 +55,12 @@ def test_whole_numbers_are_rounded_once_to_float16() -> None:
     with np.errstate(over="ignore"):
         wanted = x.astype(np.float64).astype(np.float16)
     np.testing.assert_array_equal(function.on("cc")(x), wanted)
+
+
+@pytest.mark.parametrize("call", ["round(a)", "round(a, 1)"])
+@pytest.mark.parametrize("number", [1.5 + 2j, np.complex64(2)], ids=repr)
+def test_round_of_a_complex_number_is_refused(call: str, number: complex) -> None:
+    assert_refused("CD0404.*`round` is not defined for complex numbers", call, number)
 
 
 @pytest.mark.parametrize("text", ["int(x[0])", "x[0].item()", "x.item(0)", "x.max().item()"])

@@ -263,6 +263,7 @@ def numpy_clip(
 ) -> Value:
     """Return `np.clip`, whose two limits are both given, as None for no limit, or by `min`, `max`.
 
+    A number of Python that is clipped becomes one of NumPy before it meets the limits.
     CdTypeError CD0440 for one of two, CdValueError CD0440 for limits that are given twice.
     """
     positional = [limit is not MISSING for limit in (a_min, a_max)]
@@ -275,8 +276,12 @@ def numpy_clip(
         missing = "a_max" if positional[0] else "a_min"
         helps = ("write both: `np.clip(x, 0, None)`, or name one: `np.clip(x, min=0)`",)
         raise error("CD0440", CdTypeError, f"`clip`: {missing} is missing", site.span, helps=helps)
-    limits = (a_min, a_max) if all(positional) else (min, max)
-    return clip(site, a, *(NONE if limit is MISSING else limit for limit in limits))
+    given = (a_min, a_max) if all(positional) else (min, max)
+    limits = [NONE if limit is MISSING else limit for limit in given]
+    kind = powers.kind_of(site, a)
+    if kind.weak and not all(is_none(x) or powers.kind_of(site, x).weak for x in limits):
+        a = converted(site, a, strong_of(kind))
+    return clip(site, a, *limits)
 
 
 def select_list(site: Site, condlist: Value, choicelist: Value, default: Value = ZERO) -> Value:

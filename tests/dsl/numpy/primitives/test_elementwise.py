@@ -104,6 +104,8 @@ EXPRESSIONS = (
     "zf.conjugate()",
     "np.clip(x, v, 1.0)",
     "np.clip(i, -2, 2)",
+    "np.clip(n, u[0], None), np.clip(s, y[0, 0], None), np.clip(n, None, u), np.clip(3, u[0], 9)",
+    "np.clip(n, np.uint64(3), None), np.clip(True, u[0], 9), np.clip(n, min=np.int8(7))",
     "np.minimum(np.maximum(x, -1), 1)",
     "np.logical_or(x > 1, x < -1)",
     "np.sign(u)",

@@ -75,7 +75,8 @@ class Word:
 def takes(name: str, body: Body) -> Handler:
     """Return a handler that binds its arguments to the parameters of `body`.
 
-    The handler raises CdTypeError CD0440 where they do not fit.
+    `np._NoValue`, by which functions of NumPy pass on what they were not given, is no argument. The
+    handler raises CdTypeError CD0440 where the arguments do not fit.
     """
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
@@ -88,9 +89,15 @@ def takes(name: str, body: Body) -> Handler:
                 "CD0440", CdTypeError, f"`{name}`: {problem}", site.span,
                 helps=(f"supported here: {name}({', '.join(parameters)})",),
             ) from None  # fmt: skip
+        for parameter in [name for name, given in bound.arguments.items() if _is_missing(given)]:
+            del bound.arguments[parameter]
         return body(*bound.args, **bound.kwargs)
 
     return handle
+
+
+def _is_missing(value: object) -> bool:
+    return isinstance(value, Static) and value.value is np._NoValue
 
 
 @cache

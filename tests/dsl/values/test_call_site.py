@@ -10,7 +10,7 @@ from plusequals.dsl.values.call_site import Word, dtype_object, is_none
 from plusequals.dsl.values.values import Static
 from plusequals.lowering.ir import dtypes
 
-from ..elaborate.numpy_oracle import compiled
+from ..elaborate.numpy_oracle import assert_same_as_numpy, compiled
 
 WRONG = (
     ("np.sum(x, axis=2)", "axis 2 is out of bounds"),
@@ -52,3 +52,15 @@ def test_element_types_in_another_byte_order_are_refused(made: str) -> None:
     scope = {"np": np, "swapped": np.dtype(">f4")}
     with pytest.raises(pe.CdError, match="CD0447"):
         pe.cd_from_source(f"lambda x: {made}", globals=scope)(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.sum(x, axis=1, keepdims=np._NoValue, initial=np._NoValue, where=np._NoValue)",
+        "np.max(x, initial=np._NoValue), np.std(x, ddof=1, correction=np._NoValue)",
+        "o = np.zeros(3)\nnp.max(x, 1, o, keepdims=np._NoValue)",
+    ],
+)
+def test_what_numpy_passes_on_for_nothing_is_no_argument(body: str) -> None:
+    assert_same_as_numpy(body)

@@ -21,7 +21,6 @@ from ...values.builder import compare, error
 from ...values.call_site import (  # fmt: skip
     NO,
     NONE,
-    NOT_CONSTANT,
     YES,
     Body,
     Site,
@@ -200,7 +199,7 @@ def _initial_value(site: Site, initial: Value, kind: Kind) -> Value:
     number = constant(initial)
     if isinstance(number, np.integer) and kind.dtype.kind == "i":
         number = int(number)
-    if number is not NOT_CONSTANT and not isinstance(number, tuple | list | str):
+    if isinstance(number, int | float | complex | np.number | np.bool_):
         return Static(kind.dtype.numpy.type(number))
     array = array_of(site, initial)
     if array.rank:

@@ -159,6 +159,7 @@ REFUSED = (
         "`initial` of a reduction is one number, and is given f64[4]",
     ),
     ("np.max(x, initial=[1.0])", "CD0452", "and is given a list of 1"),
+    ("np.sum(x, initial=np)", "CD0402", "is not an array"),
 )
 
 

@@ -17,6 +17,7 @@ from ....lowering.ir.walk import direct_writes, statements
 from ...source import surface as s
 from ...values.builder import error
 from ...values.values import Value
+from .. import object_attributes
 from ..expressions import evaluate, evaluated
 from ..loop_carried import restore, snapshot
 from ..scope import Frame, names_in, target_names
@@ -41,7 +42,8 @@ def items_or_decision(frame: Frame, e: s.Call, stop: bool, apply: Apply) -> list
     except CdError as refusal:  # of an item, perhaps, that Python does not reach
         problem = refusal
     emitted, new = ctx.out[len(state.out) :], set(ctx.locals[state.locals :])
-    effects = _have_effects(emitted, new)
+    before, after = (object_attributes.states(frame, x) for x in (state.names, frame.names))
+    effects = _have_effects(emitted, new) or before != after
     checked = any(isinstance(one, Check) for one in statements((*emitted, *ctx.prologue[early:])))
     if problem is None and not effects and not checked:
         return values

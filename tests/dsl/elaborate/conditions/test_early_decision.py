@@ -74,3 +74,30 @@ def test_an_iterable_with_a_scope_of_its_own_is_refused() -> None:
     says = ("stops at the first item that decides",)
     found_error = refused("y, k", body, np.ones(9), 3, says=says, offers=("loop with `break`",))
     assert isinstance(found_error, CdError) and found_error.code == "CD0437"
+
+
+class Counter:
+    """Counts the items that were asked."""
+
+    def __init__(self) -> None:
+        self.asked, self.last = 0, -1.0
+
+    def above(self, v: float, least: float) -> bool:
+        self.asked += 1
+        self.last = v
+        return v > least
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0), (3.0, 0.0, 5.0, 1.0), (0.0, 0.0)])
+@pytest.mark.parametrize("body", [
+    "return any(c.above(v, 1) for v in x), c.asked",
+    "return all(c.above(v, 1) for v in x), c.asked",
+    "return any(c.above(v, 1) for v in x if v != 2), all(c.above(w, 0) for w in x), c.last",
+])  # fmt: skip
+def test_what_sets_attributes_stops_where_python_does(
+    body: str, values: tuple[float, ...], backend: str
+) -> None:
+    f, mine, given = compiled("x, c", body).on(backend), Counter(), Counter()
+    x = np.array(values)
+    assert f(x, mine) == plain("x, c", body, x, given)
+    assert vars(mine) == vars(given)

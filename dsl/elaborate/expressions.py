@@ -304,11 +304,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
     refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
-            array, *subscripts = _with_subscripts(frame, base, e)
-            assert isinstance(array, Array), "an array that is saved is one"
-            items = spread_out(subscripts, e.comma)
-            refuse_mixed(frame, e, items)
-            return subscript(frame.ctx, array, items, e.span, owner.span.text)
+            return located(frame, with_subscripts(frame, base, e), e, owner)
         case Handle():
             return subscript_value(
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
@@ -318,7 +314,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             assert isinstance(group, Group), "a tuple or list that is saved is one"
             return _table_item(frame, group, keys, e, owner) or _group_item(frame, group, keys, e)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
-            _, *subscripts = _with_subscripts(frame, base, e)
+            _, *subscripts = with_subscripts(frame, base, e)
             return special(Site(frame.ctx, e.span), tuple(map(value_of, subscripts)))
         case Static(inner):
             _, *keys = _with_keys(frame, base, e)
@@ -336,6 +332,15 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             raise error("CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span)
 
 
+def located(frame: Frame, operands: list[Value], e: s.Subscript, owner: s.Expr) -> Value:
+    """Return the location, or selection, of an array and the values of its subscripts behind it."""
+    array, *subscripts = operands
+    assert isinstance(array, Array), "an array that is saved is one"
+    items = spread_out(subscripts, e.comma)
+    refuse_mixed(frame, e, items)
+    return subscript(frame.ctx, array, items, e.span, owner.span.text)
+
+
 def _with_keys(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
     """Return a base that is no array, and the values of its subscripts behind it."""
     operands = [base]
@@ -344,7 +349,7 @@ def _with_keys(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
     return operands
 
 
-def _with_subscripts(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
+def with_subscripts(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
     """Return a base, and the values of the subscripts of its axes behind it."""
     operands = [base]
     for item in e.items:

@@ -16,7 +16,7 @@ from ...base.diagnostic import (  # fmt: skip
     Span,
 )
 from ...base.lazy_import import lazy_modules
-from ...lowering.ir.assignments import Block, Break, Continue
+from ...lowering.ir.assignments import Block, Break, Continue, Statement
 from ...lowering.ir.ops import OPS
 from ..numpy.primitives import shaping
 from ..source import surface as s
@@ -24,7 +24,7 @@ from ..values.arrays import as_array, describe
 from ..values.builder import NeedStatic, error
 from ..values.call_site import Site
 from ..values.evaluation_order import after
-from ..values.stores import assign, assign_product, no_array
+from ..values.stores import assign, assign_product, refuse_duplicates
 from ..values.values import (
     Array,
     Bound,
@@ -42,7 +42,7 @@ from . import object_attributes
 from .aliasing import holding, is_from_outside
 from .captures.instances import has_plain
 from .debug_names import naming
-from .expressions import attribute, default_values, elements, evaluate, subscript_value
+from .expressions import attribute, default_values, elements, evaluate
 from .index.free_variables import guard_letters, uses_letters
 from .index.notation import index_statement, scalar_statement
 from .loop_carried import closed_over, same_binding
@@ -52,10 +52,11 @@ from .scope import EXIT, RESULT, Frame, names_in
 
 if TYPE_CHECKING:
     from . import bindings, branches, control_flow, declarations, early_exit, effects
+    from .targets import places
 else:  # imported lazily: few programs need them
-    branches, control_flow, bindings, declarations, effects, early_exit = lazy_modules(
+    branches, control_flow, bindings, declarations, effects, early_exit, places = lazy_modules(
         __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects",
-        ".early_exit",
+        ".early_exit", ".targets.places",
     )  # fmt: skip
 
 
@@ -250,7 +251,7 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             _refuse_lost_rebinding(frame, target, span)
             bindings.bind(frame, name, value, span)
         case s.Subscript():
-            locate = partial(place_of, frame, target, rebinds=True)
+            locate = partial(places.place_of, frame, target, rebinds=True)
             location = after(frame.ctx, values, locate, span)
             assign(frame.ctx, location, values[0], span)
         case s.Attribute(owner):
@@ -260,71 +261,11 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             elif isinstance(base, Opaque):
                 object_attributes.assign(frame, base, target, values[0], span)
             else:
-                assign(frame.ctx, _field_location(frame, base, target), values[0], span)
+                assign(frame.ctx, places.field_location(frame, base, target), values[0], span)
         case s.Sequence(items, _):
             _unpack(frame, items, value, span)
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
-
-
-def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array | Masked:
-    """Return the location that a subscript without index variables denotes.
-
-    With `rebinds`, items of lists are refused, because `items[0] = x` rebinds them.
-    """
-    base = evaluate(frame, target.value)
-    location = subscript_value(frame, base, target, target.value)
-    if isinstance(location, Array) and location.sealed:
-        name = target.value.span.text
-        written = f"`{name} = {name}.copy()`"
-        if not isinstance(target.value, s.Name):
-            written = f"`y = {name}.copy()`, and write `y`"
-        raise error(
-            "CD0462",
-            CdValueError,
-            f"`{name}` {location.sealed}; writing it would not write the original",
-            target.span,
-            helps=(f"take a copy to write on: {written}",),
-        )
-    if rebinds and isinstance(base, Array) and base.listed:
-        raise no_array(target.value.span)
-    if isinstance(location, Array | Masked) and not (rebinds and isinstance(base, Group)):
-        return location
-    raise error(
-        "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
-        label=f"this is {describe(base)}",
-        helps=_item_assignment_helps(target, base) if isinstance(base, Group) else (),
-    )  # fmt: skip
-
-
-def _item_assignment_helps(target: s.Subscript, group: Group) -> tuple[str, ...]:
-    """Return the suggestions for the assignment of an item of a list or tuple."""
-    name: s.Expr = target.value
-    axes = 1
-    while isinstance(name, s.Subscript):
-        axes += len(name.items)
-        name = name.value
-    axes += any(isinstance(item, Group) for item in group.items)
-    shape = "n" if axes == 1 else f"({', '.join('nmk'[:axes])})"
-    why = "a tuple does not change" if group.kind == "tuple" else "lists keep their items here"
-    return (f"{why}; make an array, whose elements can be assigned: "
-            f"`{name.span.text} = np.zeros({shape})`",)  # fmt: skip
-
-
-def _field_location(frame: Frame, base: Value, target: s.Attribute) -> Array:
-    """Return the array that `owner.name = value` writes, where the owner is no user-defined object.
-
-    CdTypeError CD0418 where there is none.
-    """
-    match base:
-        case Handle():
-            return frame.inputs.field(frame.ctx, base, target.name, target.span)
-        case Array() if target.name in ("real", "imag"):
-            view = attribute(frame, base, target.name, target.span)
-            assert isinstance(view, Array), "a part of an array is one"
-            return view
-    text = f"attributes of {describe(base)} cannot be assigned"
-    raise error("CD0418", CdTypeError, text, target.span)
 
 
 def _may_alias(value: Value, array: Array) -> bool:
@@ -415,11 +356,10 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    owner, location = _evaluate_augmented_target(frame, target, statement.op)
+    owner, location, operands = _evaluate_augmented_target(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
-    location, old = bindings.fixed_target(frame, target, location, out)
-    frame.ctx.out += out
+    location, old = _before_and_after(frame, target, location, operands, out)
     if not isinstance(location, Array | Masked):
         if isinstance(location, Group) and location.kind == "list":
             _refuse_shared(frame, target.span.text, location, statement)
@@ -437,6 +377,20 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         _update_attribute(frame, statement, owner, (location, old), value)
     else:
         _update(frame, statement, (location, old), value)
+
+
+def _before_and_after(
+    frame: Frame, target: s.Expr, location: Value, operands: list[Value], out: list[Statement]
+) -> tuple[Value, Value]:
+    """Emit `out`, which computes the value of `target op= value`; return the location that is
+    updated and its old value."""
+    if isinstance(target, s.Subscript) and isinstance(location, Array | Masked):
+        moved = places.relocated(frame, target, location, operands, out)
+        if moved is not None:
+            return moved
+    fixed = bindings.fixed_target(frame, target, location, out)
+    frame.ctx.out += out
+    return fixed
 
 
 def _update_attribute(
@@ -466,6 +420,8 @@ def _update(
     """Update a location in place; `location_and_value` holds its value before, too."""
     (location, old), span = location_and_value, statement.span
     powers = statement.op == "**" and (isinstance(location, Masked) or location.view is not None)
+    if old is not location and isinstance(location, Array):
+        refuse_duplicates(location, span)
     if powers or old is not location:  # powers have typing rules and checks of their own
         assign(frame.ctx, location, binary(frame, statement.op, old, value, span), span)
         return
@@ -494,17 +450,23 @@ def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) 
         )  # fmt: skip
 
 
-def _evaluate_augmented_target(frame: Frame, target: s.Expr, op: str) -> tuple[Value, Value]:
+def _evaluate_augmented_target(
+    frame: Frame, target: s.Expr, op: str
+) -> tuple[Value, Value, list[Value]]:
     """Return the owner and the location that `target op= value` updates, evaluated once and before
-    the value, as in Python; without an owning object the first is the location, too."""
+    the value, as in Python; without an owning object the first is the location, too. Behind them
+    stand the array and the subscripts that give the location, for one that is a subscript."""
     match target:
         case s.Attribute(value):
             owner = evaluate(frame, value)
             if not isinstance(owner, Opaque):
-                return owner, _field_location(frame, owner, target)
-            return owner, _augmented_attribute(frame, owner, target, op)
-    location = _evaluate_target(frame, target)
-    return location, location
+                return owner, places.field_location(frame, owner, target), []
+            return owner, _augmented_attribute(frame, owner, target, op), []
+        case s.Subscript():
+            location, operands = places.place_with_operands(frame, target)
+            return location, location, operands
+    named = _evaluate_target(frame, target)
+    return named, named, []
 
 
 def _augmented_attribute(frame: Frame, owner: Opaque, target: s.Attribute, op: str) -> Value:
@@ -535,8 +497,6 @@ def _evaluate_target(frame: Frame, target: s.Expr) -> Value:
             if isinstance(location, Handle):
                 return frame.inputs.field(frame.ctx, location, "value", target.span)
             return location
-        case s.Subscript():
-            return place_of(frame, target)
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
 

@@ -10,7 +10,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Assign, Permute, Statement
-from ...lowering.ir.expressions import Dynamic, Expr, Read, walk
+from ...lowering.ir.expressions import Apply, Dynamic, Expr, Read, walk
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import direct_writes, statements, writes
@@ -52,6 +52,31 @@ def _writes_of(ctx: Context, out: list[Statement]) -> Writes:
     return Writes(nodes, nodes & ctx.rebound)
 
 
+def writes_views(ctx: Context, operands: list[Value], out: list[Statement]) -> bool:
+    """Whether the statements of a later operand write in place what earlier ones are views of."""
+    written = frozenset(writes(out))
+    return any(
+        isinstance(value, Array) and value.aliased is not None and _reads_any(value.body, written)
+        for value in operands
+    )
+
+
+def saved_before(
+    ctx: Context, operands: list[Value], out: list[Statement], span: Span
+) -> list[Value]:
+    """Return operands that were evaluated before the statements of a later one, as they were."""
+    written = _writes_of(ctx, out)
+    return [saved(ctx, value, written, span) for value in operands]
+
+
+def copied_before(ctx: Context, value: Array | Masked, span: Span) -> Array | Masked:
+    """Return a copy of an array or a selection, as it is now."""
+    if isinstance(value, Array):
+        return _copy_now(ctx, value, "before", span)
+    mask = value.mask if value.held else _copy_now(ctx, value.mask, "mask", span)
+    return replace(value, array=_copy_now(ctx, value.array, "before", span), mask=mask, held=True)
+
+
 def rebound_by(ctx: Context, body: Iterable[Statement]) -> frozenset[Node]:
     """Return the nodes in which some statements store other arrays: they rebind what they hold."""
     return frozenset(
@@ -78,12 +103,14 @@ def fixed(ctx: Context, target: Value, out: list[Statement], span: Span) -> tupl
         case Array() if _reads_any(target.body, writes_of_value.rebound):
             target = saved(ctx, target, writes_of_value, span)
             return target, target
-        case Array() if target.element is not None:
-            target = _save_subscripts(ctx, target, target.element, written, span)
-            if not target.rank and _reads_any(target.body, written):
+        case Array() if target.base is not None:
+            target = _save_subscripts(ctx, target, target.base, written, span)
+            if not _reads_any(target.body, written):
+                return target, target
+            if not target.rank:
                 old = saved(ctx, Scalar(target.body, target.kind), writes_of_value, span)
                 return target, old
-            return target, target
+            return target, _copy_now(ctx, target, "before", span) if target.chosen else target
         case Masked(array, mask, is_held) if _reads_any(array.body, written) or _reads_any(
             mask.body, written
         ):
@@ -124,7 +151,10 @@ def _save_subscripts(
         if isinstance(at, Dynamic) and _reads_any(at.value, written):
             subscript = Array(target.axes, target.shape, at.value, Kind(dtypes.int64))
             index[axis] = Dynamic(_copy_now(ctx, subscript, "at", span).body)
-    return replace(target, body=replace(read, index=tuple(index)))
+    body: Expr = replace(read, index=tuple(index))
+    if isinstance(target.body, Apply):  # the real or the imaginary part of it
+        body = replace(target.body, args=(body,))
+    return replace(target, body=body)
 
 
 def saved(ctx: Context, value: Value, written: Writes, span: Span, label: str = "before") -> Value:

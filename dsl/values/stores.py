@@ -33,16 +33,24 @@ def assign(
             value = _broadcast_to_selection(ctx, target, value, span)
     else:
         array = target
-    read = writable(array, span)
-    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(array):
-        raise error(
-            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
-            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
-        )  # fmt: skip
+    writable(array, span)
+    if op is not None:
+        refuse_duplicates(array, span)
     stored = value if op is not None else as_stored(ctx, value, array.kind.dtype, span)
     operand = broadcast_to(ctx, as_array(ctx, stored, span), array.shape, span)
     element = operand.at(tuple(var(axis) for axis in array.axes))
     store_element(ctx, array, (element, operand.kind), span, op, where, value)
+
+
+def refuse_duplicates(target: Array, span: Span) -> None:
+    """Refuse (CdTypeError CD0507) to update elements of which one may be meant several times."""
+    read = target.base
+    gathers = read is not None and any(isinstance(i, Dynamic) for i in read.index)
+    if gathers and not distinct(target):
+        raise error(
+            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
+            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
+        )  # fmt: skip
 
 
 def _broadcast_to_selection(ctx: Context, target: Masked, value: Value, span: Span) -> Array:

@@ -1,0 +1,1 @@
+"""Targets of assignments and updates: the locations that they write."""

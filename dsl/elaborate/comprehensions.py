@@ -70,9 +70,13 @@ def _list_over(
         isinstance(source, iteration_space.IterationSpace)
         and iteration_space.constant_trip_count(source) is None
     ):
-        state = snapshot(frame)
+        ctx, state = frame.ctx, snapshot(frame)
+        if e.tests and ctx.unrolls_items:  # of integers known when compiling they may be decided
+            ctx.require_static_parameters(source.hi - source.lo)
         with suppress(CdError):
-            return _array_or_refuse(frame, e, source, stored)  # one specialization for all sizes
+            value = _array_or_refuse(frame, e, source, stored)  # one specialization for all sizes
+            ctx.chose_arrays |= isinstance(value, Masked) and not ctx.unrolls_items
+            return value
         restore(frame, state)
     items = _items_to_unroll(frame, source)
     if items is None:

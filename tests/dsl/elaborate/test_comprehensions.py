@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from tests.compare import assert_same
 
 PARTS = (
     "np.array([x[i] - x[i - 1] for i in range(1, len(x))])",
@@ -238,3 +239,29 @@ def test_what_would_be_another_list_is_refused(body: str, count: int) -> None:
     text = "def f(x):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     with pytest.raises(pe.CdError, match="CD0202|CD0208|CD0437"):
         pe.cd_from_source(text, {"np": np}, backend="numpy")(np.arange(float(count)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return [v * 2 for v in range(n) if v % 2]",
+        "r = [v for v in range(n) if v != 1]\n    return len(r), r, sum(r)",
+        "return np.array([x[v] * 2 for v in range(n) if v != 1])",
+        "return [x[v] for v in range(n) if v != k], np.array([v for v in range(k, n) if v > 1])",
+        "return sum([v for v in range(n) if x[v] > 1]), [v for v in range(n) if v]",
+    ],
+)
+def test_tests_of_integers_are_decided_where_a_list_is_needed(body: str) -> None:
+    text = f"def f(x, n, k):\n    {body}\n"
+    world: dict[str, Any] = {"np": np}
+    exec(text, world)
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    for n in (3, 5, 1, 4, 6, 7):
+        x = np.arange(float(n))
+        assert_same(f(x, n, 2), world["f"](x, n, 2))
+
+
+def test_a_test_of_elements_needs_no_static_integer() -> None:
+    f = pe.cd_from_source("lambda x, n: sum([x[v] for v in range(n) if v > 1])", backend="numpy")
+    assert f(np.arange(4.0), 4) == 5 and f(np.arange(4.0), 3) == 2
+    assert "`n` is" not in f.explain(np.arange(4.0), 2).why

@@ -96,7 +96,7 @@ def static_items(frame: Frame, source: IterationSpace) -> Iterator[Value]:
     assert lo is not None and hi is not None
     for n in range(lo, hi, source.step):
         symbol = frame.ctx.symbol(source.name)
-        yield _substitute_counter(frame, source.item(symbol), symbol, n)
+        yield _substitute_counter(frame, source.item(symbol), symbol, const(n))
 
 
 def first_iteration(frame: Frame, source: IterationSpace) -> tuple[Value, IterationSpace]:
@@ -107,17 +107,16 @@ def first_iteration(frame: Frame, source: IterationSpace) -> tuple[Value, Iterat
     first = source.lo.constant
     assert first is not None, "the first iteration is at a known number"
     symbol = frame.ctx.symbol(source.name)
-    return _substitute_counter(frame, source.item(symbol), symbol, first), replace(
-        source, lo=const(first + source.step)
-    )
+    item = _substitute_counter(frame, source.item(symbol), symbol, const(first))
+    return item, replace(source, lo=const(first + source.step))
 
 
-def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> Value:
-    """Return a value with a number substituted for the counter, static where it can be."""
-    values = {symbol: const(n)}
+def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, at: Affine) -> Value:
+    """Return a value with an index substituted for the counter, static where it can be."""
+    values = {symbol: at}
     match value:
-        case Scalar(Position(index), _) if index.symbol == symbol:
-            return Static(n)
+        case Scalar(Position(index), kind) if index.symbol == symbol:
+            return Scalar(Position(at), kind) if at.constant is None else Static(at.constant)
         case Scalar(expr, kind):
             new_expr = replace_symbols(expr, values)
             if isinstance(new_expr, Read):
@@ -129,9 +128,25 @@ def _substitute_counter(frame: Frame, value: Value, symbol: Symbol, n: int) -> V
         case Array():
             return replace(value, body=replace_symbols(value.body, values))
         case Group(items):
-            return value.of(_substitute_counter(frame, item, symbol, n) for item in items)
+            return value.of(_substitute_counter(frame, item, symbol, at) for item in items)
         case _:
             return value
+
+
+def _from_zero(frame: Frame, source: IterationSpace) -> IterationSpace:
+    """Return the iterations counted from zero, with step one."""
+    lo, step = source.lo, source.step
+    if lo.constant == 0 and step == 1:
+        return source
+
+    def item(symbol: Symbol) -> Value:
+        inner = frame.ctx.symbol(source.name)
+        return _substitute_counter(frame, source.item(inner), inner, lo + var(symbol) * step)
+
+    count = source.hi - lo if step > 0 else lo - source.hi
+    if abs(step) > 1:
+        count = floordiv(count - 1, const(abs(step))) + 1
+    return replace(source, lo=const(0), hi=count, step=1, item=item)
 
 
 def iteration_space_of(
@@ -327,26 +342,30 @@ def _enumerate(
     start: Affine | None = const(0)
     if len(call.args) > 1:
         (inner,), value = _after_items(frame, [inner], partial(evaluate, frame, call.args[1]), call)
-        start = as_affine(value_of(value))
+        start = _start_of(frame, value_of(value), call.args[1].span)
     if start is None:
         raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
     if not isinstance(inner, IterationSpace):
         frame.ctx.require_static(start)
-        if start.constant is None:
-            text = "`enumerate` starts at an integer known when compiling here"
-            raise error("CD0424", CdTypeError, text, call.span)
-        first = start.constant
-        return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
-    if inner.listed and (inner.lo.constant != 0 or inner.step != 1):
+    elif inner.listed and (inner.lo.constant != 0 or inner.step != 1):
         inner = list(static_items(frame, inner))
+    if not isinstance(inner, IterationSpace):
         return [Group((_number_at(start + n), element)) for n, element in enumerate(inner)]
-    if inner.lo.constant != 0 or inner.step != 1:
-        raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
+    items = _from_zero(frame, inner)
 
     def item(symbol: Symbol) -> Value:
-        return Group((Scalar(Position(var(symbol) + start), WEAK_INT), inner.item(symbol)))
+        return Group((Scalar(Position(var(symbol) + start), WEAK_INT), items.item(symbol)))
 
-    return replace(inner, item=item)
+    return replace(items, item=item)
+
+
+def _start_of(frame: Frame, value: Value, span: Span) -> Affine | None:
+    """Return an integer that `enumerate` starts at, read once; None for other values."""
+    start = as_affine(value)
+    if start is None and isinstance(value, Scalar) and value.kind.dtype.kind in "iu":
+        at = steady(frame.ctx, index_of(frame.ctx, value, span, "a range"), 0, span)
+        start = at if isinstance(at, Affine) else None
+    return start
 
 
 def _number_at(index: Affine) -> Value:
@@ -356,7 +375,7 @@ def _number_at(index: Affine) -> Value:
 
 
 def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Value]:
-    """Return the iterations of a call of `zip`. CdTypeError CD0424 for ranges with a step."""
+    """Return the iterations of a call of `zip`."""
     inner: list[IterationSpace | list[Value]] = []
     for arg in call.args:
         operand = partial(iteration_space_of, frame, arg, s.Name("n", call.span), stored)
@@ -370,14 +389,13 @@ def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Va
             list(static_items(frame, x)) if isinstance(x, IterationSpace) else x for x in inner
         ]
         return [Group(tuple(items)) for items in zip(*item_lists, strict=False)]
-    if any(loop.step != 1 for loop in loops):
-        raise error("CD0424", CdTypeError, "`zip` goes over arrays and plain ranges", call.span)
-    count = loops[0].hi - loops[0].lo
+    loops = [_from_zero(frame, loop) for loop in loops]
+    count = loops[0].hi
     for loop in loops[1:]:
-        count = frame.ctx.assumptions.minimum(count, loop.hi - loop.lo)
+        count = frame.ctx.assumptions.minimum(count, loop.hi)
 
     def item(symbol: Symbol) -> Value:
-        return Group(tuple(_shifted(loop, symbol) for loop in loops))
+        return Group(tuple(loop.item(symbol) for loop in loops))
 
     return IterationSpace(
         "n", const(0), count, 1, item, any(loop.listed for loop in loops),
@@ -401,13 +419,3 @@ def _after_items(
 def _is_table(source: IterationSpace | list[Value]) -> TypeGuard[IterationSpace]:
     """Whether an iteration space is over a table of constants."""
     return isinstance(source, IterationSpace) and source.listed
-
-
-def _shifted(loop: IterationSpace, symbol: Symbol) -> Value:
-    """Return the target's value in the iteration that a counter from zero numbers."""
-    value = loop.item(symbol)
-    if loop.lo.constant == 0:
-        return value
-    if isinstance(value, Scalar) and isinstance(value.expr, Position):
-        return Scalar(Position(value.expr.index + loop.lo), value.kind)
-    return value

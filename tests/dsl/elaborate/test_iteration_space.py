@@ -163,3 +163,30 @@ def test_enumerate_of_a_reversed_table_starts_where_the_run_says(over: str, back
     f = compiled("n", body, **names).on(backend)
     for n in (5, 6, 7, 0, -3):
         assert f(n) == plain("n", body, n, **names)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        "enumerate(x[0], x[2, 1].astype(int))", "enumerate(x[1], start=c[0])",
+        "enumerate((x[0, 0], x[1, 1]), int(c[1]))", "enumerate(range(1, n))",
+        "enumerate(range(n, 0, -2), n)", "enumerate(reversed(x[0]))",
+        "enumerate(reversed(range(c[2])))", "enumerate(zip(x[0], reversed(x[1])))",
+        "zip(range(0, n, 2), x[0])", "zip(x[0], reversed(x[1]))", "zip(range(n, -2, -1), x[2])",
+        "zip(reversed(c), enumerate(range(2, 9, 3), c[0]))", "zip(range(c[1], 9), reversed(c))",
+        "zip(range(7, n), x[0])",
+    ],
+)  # fmt: skip
+def test_counters_and_steps_of_any_kind_meet(over: str) -> None:
+    body = (
+        f"s, last = 0.0, 0\nfor i, v in {over}:\n"
+        "    p, q = v if PAIRS else (v, i)\n    x[0, 0] += q\n    c[:] = 0\n"
+        "    s = s * 3 + p * q + i\n    last = i\nreturn s, last"
+    )
+    pairs = over.startswith(("enumerate(zip", "zip(reversed(c)"))
+    for n in (5, 4, 3, 6, 7):
+        mine = np.arange(12.0).reshape(3, 4), np.array([2, 1, 3])
+        given = mine[0].copy(), mine[1].copy()
+        got = run("numpy", "x, c, n", body, *mine, n, PAIRS=pairs)
+        assert_same(got, plain("x, c, n", body, *given, n, PAIRS=pairs))
+        assert_same(mine, given)

@@ -102,7 +102,10 @@ def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
-    if function in (Static(any), Static(all)) and early_decision.is_lazy(e.args):
+    is_lazy = bool(e.args) and isinstance(e.args[0], s.Comprehension) and e.args[0].is_lazy
+    if is_lazy:
+        iteration_space.require_taken_at_once(function, e)
+    if is_lazy and function in (Static(any), Static(all)):
         items = early_decision.items_or_decision(
             frame, e, function == Static(any), functools.partial(_called_here, frame, e)
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from types import BuiltinMethodType
 from typing import TypeGuard, TypeVar
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdIndexError, CdTypeError, Span
+from ...base.diagnostic import CdIndexError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Domain, Position, Read, Select
 from ...lowering.ir.indexing import (
@@ -28,6 +30,7 @@ from ..numpy.primitives.views import subscript
 from ..source import surface as s
 from ..values.arrays import as_array, describe
 from ..values.builder import compare, error
+from ..values.call_site import Word
 from ..values.constant_tables import items_table, static_item
 from ..values.evaluation_order import after
 from ..values.positions import RANGE_OF_LETTERS, index_of, steady, step_of
@@ -70,6 +73,10 @@ _ITERTOOLS: dict[type, str] = {
     "`for j in range(n):`, `if i != j:`",
 }
 """The help text for an iterable of `itertools`, by its type."""
+
+
+_TAKERS = (sum, min, max, any, all, list, tuple, math.prod, math.fsum)
+"""What takes all items of a generator at once."""
 
 
 def constant_trip_count(source: IterationSpace) -> int | None:
@@ -160,6 +167,7 @@ def iteration_space_of(
     if not isinstance(iterable, s.Call):
         return _over_value(frame, evaluate(frame, iterable), iterable, name, stored)
     function = evaluate(frame, iterable.function)
+    require_taken_at_once(function, iterable)
     iterable = _without_keywords(function, iterable)
     if not iterable.keywords:
         if function == Static(range):
@@ -172,6 +180,25 @@ def iteration_space_of(
             return _zip(frame, iterable, stored)
     value = frame.hooks.call_of(frame, function, iterable)
     return _over_value(frame, value, iterable, name, stored)
+
+
+def require_taken_at_once(function: Value, call: s.Call) -> None:
+    """Refuse (CD0112) a generator that is given to what does not take all of its items at once:
+    Python evaluates them one by one, between what else is done, and only once."""
+    if not any(isinstance(arg, s.Comprehension) and arg.is_lazy for arg in call.args):
+        return
+    match function:
+        case Static(taker) if any(taker is one for one in _TAKERS) or isinstance(taker, Word):
+            return
+        case Static(BuiltinMethodType(__self__=str())):  # `", ".join`
+            return
+    name = call.function.span.text
+    raise error(
+        "CD0112", CdSyntaxError,
+        f"`{name}` would take the items of a generator one by one, and here they are a list",
+        call.args[0].span,
+        helps=(f"make it a list, whose items are all evaluated before: `{name}([...])`",),
+    )  # fmt: skip
 
 
 def _over_value(

@@ -26,11 +26,6 @@ Apply = Callable[[s.Function, tuple[Value, ...]], Value]
 """Calls a function of the source that is defined where the call of `any` or `all` stands."""
 
 
-def is_lazy(args: tuple[s.Expr, ...]) -> bool:
-    """Whether the only argument of a call is a generator."""
-    return len(args) == 1 and isinstance(args[0], s.Comprehension) and args[0].is_lazy
-
-
 def items_or_decision(frame: Frame, e: s.Call, stop: bool, apply: Apply) -> list[Value] | Value:
     """Return the items of the generator that `any` (`stop` is true) or `all` (false) is given, or
     the decision, where not all of them may be computed."""

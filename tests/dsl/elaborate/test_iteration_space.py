@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from itertools import islice, product
 from typing import Any
 
@@ -190,3 +192,40 @@ def test_counters_and_steps_of_any_kind_meet(over: str) -> None:
         got = run("numpy", "x, c, n", body, *mine, n, PAIRS=pairs)
         assert_same(got, plain("x, c, n", body, *given, n, PAIRS=pairs))
         assert_same(mine, given)
+
+
+GIVEN = {
+    "to a function that takes them twice": "return twice(v * 2 for v in x)",
+    "to a function that writes before": "return after_write(v * 2 for v in x)",
+    "to a lambda": "return (lambda it: sum(it) + sum(it))(v for v in (1, 2))",
+    "to enumerate": "for i, v in enumerate(w + 1 for w in x): x[:] = x * 2\nreturn v",
+    "to zip": "for (v,) in zip(w + 1 for w in x): x[:] = 7\nreturn v",
+    "to reversed": "return [v for v in reversed(w for w in (1, 2))]",
+    "to len": "return len(v for v in x)",
+    "to NumPy": "return np.array(v for v in x)",
+}
+
+
+def twice(it: Any) -> Any:
+    return sum(it) + sum(it)
+
+
+@pytest.mark.parametrize("body", GIVEN.values(), ids=GIVEN)
+def test_a_generator_is_given_only_to_what_takes_it_at_once(body: str) -> None:
+    text = f"x[0] = 1\ndef after_write(it):\n    x[0] = 100\n    return sum(it)\n{body}"
+    with pytest.raises(CdError, match="one by one") as problem:
+        run("numpy", "x", text, X[0].copy(), twice=twice)
+    assert problem.value.code == "CD0112"
+    listed = re.sub(r"(\w+|\))\((\w[^(\[]*(\(1, 2\)|x))\)", r"\1([\2])", text)
+    mine, given = X[0].copy(), X[0].copy()
+    got = run("numpy", "x", listed, mine, twice=twice)
+    assert_same(got, plain("x", listed, given, twice=twice))
+    assert_same(mine, given)
+
+
+@pytest.mark.parametrize("taker", ["sum", "min", "max", "any", "all", "list", "tuple",
+                                   "math.prod"])  # fmt: skip
+def test_what_takes_all_items_is_given_a_generator(taker: str) -> None:
+    body = f"return {taker}(v * k for k, v in enumerate(x))"
+    names = {"math": math}
+    assert_same(run("numpy", "x", body, X[1], **names), plain("x", body, X[1], **names))

@@ -229,6 +229,19 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
             return materialized(ctx, value, label, span)
 
 
+def stored_numbers(frame: Frame, value: Value, label: str, span: Span) -> Value:
+    """Return the value with its numbers as a snapshot, and its arrays as they are."""
+    match value:
+        case Scalar():
+            return frozen(frame, value, label, span)
+        case Group(items):
+            return value.of(
+                stored_numbers(frame, item, f"{label}_{n}", span) for n, item in enumerate(items)
+            )
+        case _:
+            return value
+
+
 def _is_in_slot(frame: Frame, value: Array) -> bool:
     """Whether an array is stored in the slot of a name."""
     assert value.base is not None

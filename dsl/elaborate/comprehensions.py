@@ -32,7 +32,7 @@ from ..values.values import Array, Group, Listed, Masked, Scalar, Static, Value
 from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number
 from .expressions import elements, evaluate, tested
-from .loop_carried import in_loop_body, restore, same_binding, snapshot
+from .loop_carried import closed_over, in_loop_body, restore, same_binding, snapshot
 from .loop_items import Stored
 from .scope import Frame, assigned_names, names_in, parts, sources, target_names
 
@@ -143,7 +143,10 @@ def _share_targets(frame: Frame, target: s.Expr) -> None:
     """Let functions inside a comprehension see the present values of its targets."""
     assert frame.closure is not None, "a comprehension has a scope of its own"
     for name in target_names(target):
-        frame.closure.names[name] = frame.names[name]
+        value = frame.names[name]
+        if name in closed_over(frame.function):  # by a function that may be called later
+            value = bindings.stored_numbers(frame, value, name, target.span)
+        frame.closure.names[name] = frame.names[name] = value
 
 
 def _array_if_costly(

@@ -18,9 +18,9 @@ from ..source.desugar import leaves
 from ..values.arrays import as_scalar
 from ..values.builder import NeedKind, NeedUnroll, error
 from ..values.types import join
-from ..values.values import Array, Scalar, Static, Unset, Value
+from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from .aliasing import seeing
-from .bindings import NeedPeel, bind, is_number
+from .bindings import NeedPeel, bind, is_number, stored_numbers
 from .branches import branch
 from .early_exit import straightened
 from .expressions import elements, tested
@@ -31,7 +31,7 @@ from .iteration_space import (
     iteration_space_of,
     static_items,
 )
-from .loop_carried import carried, open_reserved, read_after, restore, snapshot
+from .loop_carried import carried, closed_over, open_reserved, read_after, restore, snapshot
 from .loop_items import Stored, read_by
 from .scope import RESULT, Frame, Run, assigned_names, rebound_names
 
@@ -357,6 +357,18 @@ def _unroll(frame: Frame, statement: s.For, items: list[Value], stored: Stored, 
         frame.names.pop(_BREAK_FLAG, None)
         if shadowed is not None:
             frame.names[_BREAK_FLAG] = shadowed
+    _store_last_items(frame, statement)
+
+
+def _store_last_items(frame: Frame, statement: s.For) -> None:
+    """Store the numbers that the targets of an unrolled loop are bound to after it: what they were
+    read from may be assigned then."""
+    header = s.For(statement.target, statement.iterable, (), statement.span)
+    for name in rebound_names((header,)):
+        value = frame.names.get(name)
+        if isinstance(value, Scalar | Group) and name not in frame.slots:
+            if name in closed_over(frame.function) or read_after(frame, statement, name):
+                frame.names[name] = stored_numbers(frame, value, name, statement.span)
 
 
 def _unroll_iteration(

@@ -199,3 +199,39 @@ def test_a_number_that_may_stay_one_is_made_an_array_by_hand(body: str) -> None:
     with pytest.raises(CdError, match="CD0208.*number before the loop") as caught:
         run("numpy", "x", body, X.copy())
     assert "`y = np.zeros((3, 4))`" in str(caught.value)
+
+
+LAST_ITEMS = {
+    "a number that is updated": "q = x[0]\nfor v in (1.0, q): y[0] = v\nq -= 1\nreturn v, q, y",
+    "pairs": ("q = x[0]\nfor v, w in ((1.0, 2), (q, q + 1)): y[0] = v\nq = 7.0\nreturn v, w, q, y"),
+    "a tuple": "q = x[0]\nfor t in ((1.0, q), (q, x[1])): pass\nq = 7.0\nx[1] = 9\nreturn t, q",
+    "of an iteration before": (
+        "q = x[0]\nfor r in range(3):\n    for v in (1.0, q): y[0] += v\n    q = v * 2 + r\n"
+        "    y[1] = v\nreturn v, q, y"
+    ),
+    "left early": "q = x[0]\nfor v in (1.0, q):\n    if v > y[0]: break\nq += 5\nreturn v, q",
+    "an element": "for v in (x[0], x[1]): pass\nx[1] = 55\nreturn v",
+    "read by a function": (
+        "q = x[0]\nfor v in (1.0, q):\n    def g(): return v\nq += 5\nreturn g(), q"
+    ),
+    "read by a lambda before": (
+        "q = x[0]\ng = lambda: v\nfor v in (1.0, q): pass\nq = 5\nreturn g()"
+    ),
+    "read by the lambdas of a list": (
+        "q = x[0]\nfs = [lambda: v for v in (1.0, q)]\nq += 5\nreturn fs[0](), q"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LAST_ITEMS.values(), ids=LAST_ITEMS)
+def test_an_unrolled_loop_leaves_the_item_that_it_had(body: str, backend: str) -> None:
+    mine, given = np.array([0.5, 3.0, -1.0]), np.array([0.5, 3.0, -1.0])
+    got = run(backend, "x, y", body, mine, mine * 2)
+    assert_same(got, plain("x, y", body, given, given * 2))
+    assert_same(mine, given)
+
+
+def test_an_item_that_nobody_reads_later_is_not_stored() -> None:
+    body = "q = x[0]\nfor v in (1.0, q): x[1] += v\nq -= 1\nreturn q"
+    form = typed("x", body, np.arange(3.0))
+    assert not any(node.label == "v" for node in form.procedure.locals)

@@ -5,7 +5,7 @@ A body is elaborated until types and slots reach a fixed point: each iteration e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -21,7 +21,7 @@ from ..values.arrays import describe
 from ..values.builder import NeedKind, error
 from ..values.range_analysis import Assumptions
 from ..values.types import Kind, join
-from ..values.values import Array, Group, Masked, Scalar, Static, Unset, Value
+from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
 from . import object_attributes
 from .aliasing import seeing, seen_by_callers
 from .bindings import NeedPeel, is_number, open_slot, uses_symbols
@@ -31,6 +31,7 @@ from .scope import (
     RESULT,
     FirstUse,
     Frame,
+    assigned_names,
     first_use,
     loads_in,
     names_in,
@@ -294,12 +295,15 @@ def _refuse_carried_constants(
     frame: Frame, statement: s.For | s.While, entry: dict[str, Value], not_set_first: set[str],
     use: Mapping[str, str],
 ) -> None:  # fmt: skip
-    """Refuse (CD0208) a loop-carried text, tuple or selection: one that the previous iteration has
-    changed."""
-    for name in sorted(not_set_first & entry.keys()):
+    """Refuse (CD0208) a loop-carried text, tuple, function, object or selection: one that the
+    previous iteration has changed."""
+    called = _read_by_functions(frame, entry.values()) & use.keys()
+    for name in sorted((not_set_first | called) & entry.keys()):
         before, current = entry[name], frame.names.get(name)
-        is_static = isinstance(before, Group | Static) and not is_number(before)
-        is_read = isinstance(before, Masked) and use[name] == "read"
+        if is_number(before) or isinstance(before, Array):
+            continue
+        is_static = isinstance(before, Group | Static)
+        is_read = use[name] == "read" or name in called
         if (is_static or is_read) and current is not None and not same_binding(current, before):
             raise error(
                 "CD0208",
@@ -307,17 +311,41 @@ def _refuse_carried_constants(
                 f"`{name}` is {describe(before)} before the loop, and each "
                 "iteration makes another of it",
                 statement.span,
-                helps=(
-                    f"change it in place: `{name} *= 2`, `{name} += y[mask]`",
-                    f"or select in the loop, from a whole array: `{name} = x[mask]`",
-                )
-                if is_read
-                else (
-                    "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
-                    "`a, b = b, a + b` in it",
-                    "or use an array for what changes: `t = np.zeros(n)` before the loop",
-                ),
+                helps=_carried_constant_helps(name, before),
             )
+
+
+def _read_by_functions(frame: Frame, values: Iterable[Value]) -> set[str]:
+    """Return the names of a frame that functions among some values read when they are called."""
+    found = set[str]()
+    for value in values:
+        match value:
+            case Group(items):
+                found |= _read_by_functions(frame, items)
+            case Lazy(function, scope) if scope is frame or scope is frame.closure:
+                own = {param.name for param in function.params}
+                if isinstance(function, s.Function):
+                    own |= set(assigned_names(function.body))
+                found |= {name.id for name in names_in(function)} - own
+    return found
+
+
+def _carried_constant_helps(name: str, before: Value) -> tuple[str, ...]:
+    """Return the help texts for a loop-carried text, tuple, function, object or selection."""
+    match before:
+        case Masked():
+            return (
+                f"change it in place: `{name} *= 2`, `{name} += y[mask]`",
+                f"or select in the loop, from a whole array: `{name} = x[mask]`",
+            )
+        case Group() | Static(None | bool() | str() | tuple() | list()):
+            return (
+                "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
+                "`a, b = b, a + b` in it",
+                "or use an array for what changes: `t = np.zeros(n)` before the loop",
+            )
+        case _:
+            return ("give each a name of its own, and test which to use: `if k == 0:`",)
 
 
 def _require_created_again(

@@ -352,3 +352,66 @@ def test_a_selection_that_each_iteration_makes_or_changes(body: str) -> None:
     mine = given.copy()
     assert_same(run("numpy", "x, m", text, mine, mask), plain("x, m", text, given, mask))
     assert_same(mine, given)
+
+
+class Rate:
+    """An object with a number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+CHANGED = {
+    "a function": "g = np.sin\nfor v in x: x, g = g(x), np.cos\nreturn x",
+    "a lambda": "g = lambda v: v\nfor v in x:\n    y[0] += g(v)\n    g = lambda v: 2 * v\nreturn y",
+    "an inner function": (
+        "def g(): return 1.0\nfor v in x:\n    y[0] += g()\n    def g(): return 2.0\nreturn y"
+    ),
+    "a method": "g = x.sum\nwhile y[0] < 5:\n    y[0] += g() + 1\n    g = x.max\nreturn y",
+    "an object": "p = a\nfor v in x:\n    y[0] += p.value\n    p = b\nreturn y",
+    "two objects": "p, q = a, b\nfor v in x:\n    p, q = q, p\n    y[0] += p.value * v\nreturn y",
+    "what a function calls": (
+        "def g(): return 1.0\ndef h(): return g()\nfor v in x:\n    y[0] += h()\n"
+        "    def g(): return 2.0\nreturn y"
+    ),
+    "a tuple that a function reads": (
+        "t = (1.0, 2.0)\ndef h(): return t[0]\nfor v in x:\n    y[0] += h()\n"
+        "    t = (y[0], 5.0)\nreturn y"
+    ),
+    "a text that functions of a tuple read": (
+        "m = 'a'\nfs = (lambda: m == 'a', abs)\nfor v in x:\n    y[0] += fs[0]()\n"
+        "    m = 'b'\nreturn y"
+    ),
+    "a selection that a function reads": (
+        "t = x[x > 0]\nh = lambda: t.sum()\nfor v in x:\n    y[0] += h()\n"
+        "    t = y[y > 1]\nreturn y"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", CHANGED.values(), ids=CHANGED)
+def test_what_the_previous_iteration_bound_to_no_number_is_refused(body: str) -> None:
+    x, y = np.array([1.0, 2.0, 3.0]), np.zeros(3)
+    problem = refused("x, y, a, b", body, x, y, Rate(1.0), Rate(2.0))
+    assert problem.code == "CD0208" and "each iteration makes another" in str(problem)
+
+
+SET_FIRST = {
+    "in each iteration": ("g = np.sin\nfor v in x:\n    g = np.cos\n    y[0] += g(v)\nreturn y"),
+    "on some paths": (
+        "for v in x:\n    if v > 1:\n        def h(k): return k + 1\n        y[0] += h(v)\n"
+        "for v in y:\n    if v > 1:\n        def h(k): return k * 2\n        y[0] += h(v)\nreturn y"
+    ),
+    "unrolled": "g = np.sin\nfor k in (0, 1, 2): x, g = g(x), np.cos if k else np.tan\nreturn x",
+    "of another function's own": (
+        "v = (1.0, 2.0)\nh = lambda v: v + 1\nfor t in x:\n    v = (t, t)\n    y[0] += h(v[0])\n"
+        "return y"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", SET_FIRST.values(), ids=SET_FIRST)
+def test_functions_that_an_iteration_sets_first_are_its_own(body: str, backend: str) -> None:
+    arguments = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.5, 0.0])
+    given = tuple(value.copy() for value in arguments)
+    assert_same(run(backend, "x, y", body, *arguments), plain("x, y", body, *given))

@@ -119,7 +119,7 @@ class _Chains(OutermostRewriter):
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
         bodies = self.find_stages(loop)
-        if len(bodies) < 2:
+        if len(bodies) < 2 or _have_arrays_in_common(bodies, privates):
             del self.fresh.nodes[before:]
             return None
         self.decisions.append(Decision("staged", self.WHY, span=span, variable=name))
@@ -369,6 +369,17 @@ def _split_calls(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
     if out and value == Read(out[-1].access.node, ()):
         value = out.pop().value
     return (*out, replace(stmt, value=value))
+
+
+def _have_arrays_in_common(bodies: list[Body], privates: frozenset[int]) -> bool:
+    """Whether several stages use an array that is private to each iteration: only scalars are
+    expanded to an element for each."""
+    used = Counter(
+        number
+        for stage in bodies
+        for number in {n.id for n in (*reads(stage), *writes(stage)) if n.rank} & privates
+    )
+    return any(count > 1 for count in used.values())
 
 
 LiveRanges = Mapping[Node, tuple[int, int]]

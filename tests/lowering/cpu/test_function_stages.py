@@ -42,6 +42,12 @@ STAY = {
         "for i in range(len(x)):\n    if x[i] > 5:\n        break\n    y[i] = exp(sin(x[i]))"
     ),
 }
+OWN_ARRAYS = {
+    "handed on": "t[1] = sin(t[0])\n    y[i] = log(t[1] ** 2 + t[0])",
+    "used again": "y[i] = sin(cos(t[0]))\n    t[0] = log(x[i] + 3)\n    y[i] += tanh(t[0])",
+    "added to": "t[0] += sin(t[0])\n    y[i] = exp(t[0])\n    y[i] += cos(y[i] + t[0])",
+}
+"""Iterations with an array of their own, which begins with `t[0] = exp(x[i])`."""
 KEPT_APART = "for i in range(len(x)):\n    y[i] = exp(sin(x[i - 1] if i > 0 else 0.0))"
 
 
@@ -112,6 +118,23 @@ def test_c_gives_the_bits_of_loops_without_stages(name: str, dtype: str) -> None
 def test_what_stays(name: str) -> None:
     arrays = _arrays(STAY[name], 600)
     assert not _stages(scheduled(_made(STAY[name]).procedure(*arrays)))
+
+
+@pytest.mark.parametrize("name", OWN_ARRAYS)
+def test_iterations_keep_arrays_of_their_own(name: str) -> None:
+    text = f"t = np.zeros(2)\nfor i in range(len(x)):\n    t[0] = exp(x[i])\n    {OWN_ARRAYS[name]}"
+    given = _arrays(text, 600, "f8")
+    plain, got = ([one.copy() for one in given] for _ in range(2))
+    program = scheduled(_made(text).procedure(*given))
+    scope = {name: getattr(np, name) for name in ("exp", "sin", "cos", "log", "tanh")}
+    lines = text.replace("\n", "\n    ")
+    exec(f"def f(y, x):\n    {lines}\n", scope | {"np": np}, scope)
+    scope["f"](*plain)
+    _made(text).on("cc")(*got)
+    for made in (got, interpreted(program, *given)):
+        for one, other in zip(made, plain, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_what_a_test_guards_stays_behind_it() -> None:

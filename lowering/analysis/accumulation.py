@@ -121,8 +121,8 @@ def find_accumulation(
         first = Read(node, element.index) if body.first is None else body.first
         start = (*start, Store(Access(acc, ()), first, span))
         rest = (Store(element, Read(acc, ()), span), *rest)
-    if acc.id in {read.node.id for read in reads(term)}:
-        return None
+    if {acc.id, node.id} & {read.node.id for read in reads(term)}:
+        return None  # the term depends on the sum so far
     update = replace(body.update, access=Access(acc, ()), value=term, over=())
     return Accumulation(tuple(chain), body.depth, names, start, acc, update, rest, element)
 

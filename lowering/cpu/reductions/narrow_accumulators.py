@@ -37,7 +37,7 @@ from ... import thresholds
 from ...ir import dtypes
 from ...ir.assignments import Access
 from ...ir.decision import Decided, Decision, Reason
-from ...ir.expressions import Cast, Const, Read
+from ...ir.expressions import Cast, Const, Read, reads
 from ...ir.indexing import Affine, minimum, var
 from ...ir.loops import Comment, For, Program, Store, Update
 from ...ir.node import Node
@@ -133,6 +133,8 @@ def _is_small(update: Update) -> bool:
     is_wide = node.dtype.kind in "iu" and node.dtype.bits == 64 and value.dtype is node.dtype
     if not is_wide or update.op.name != "add" or update.pair is not None:
         return False
+    if any(read.node == node for read in reads(value)):
+        return False  # a term that depends on the sum so far
     return isinstance(value, Cast) and _bits(value.value.dtype) <= 16
 
 

@@ -51,6 +51,10 @@ def test_a_scalar_stays_itself() -> None:
 NONE = {
     "no floats": "n[i, j] = sum(k[i, l] + j)",
     "no terms": "y[i, j] = v[j]",
+    "a term of the sum so far": (
+        "for i in range(8):\n    for j in range(9):\n        for k in range(5):\n"
+        "            y[i, j] += y[i, j] * b[k, j]"
+    ),
     "a guard": "y[i, j] = sum[k, k != i](a[i, k] * b[k, j])",
 }
 

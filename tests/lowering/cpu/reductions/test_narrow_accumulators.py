@@ -77,11 +77,25 @@ def test_sums_that_do_not_fit_are_taken_piece_by_piece() -> None:
         ("for k in range(90):\n    y[0] += x[0, k]\n    if y[0] > 9: break", {"x": "u8[8, 90]"}),
         ("for k in range(90):\n    y[0] += x[0, k]\n    z[k] = y[0]",
          {"x": "u8[8, 90]", "z": "i64[90]"}),
+        ("for k in range(90):\n    y[0] += x[0, k] > y[0]", {"x": "u8[8, 90]"}),
     ],
 )  # fmt: skip
 def test_other_sums_stay(text: str, types: dict[str, str]) -> None:
     program = contract_arrays(lowered(text, y="i64[8]", **types)).program
     assert narrow_accumulators(program, TARGET).program is program
+
+
+@pytest.mark.parametrize("term", ["x[p] > y[q]", "y[q] < 20", "np.int8(x[p] > y[q] * 2)"])
+def test_terms_that_depend_on_the_sum_so_far(term: str) -> None:
+    loops = "    for q in range(3):\n        for p in range(200):\n"
+    text = f"def f(y, x):\n{loops}            y[q] += {term}\n"
+    x = np.random.default_rng(3).integers(0, 99, 200)
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    wanted, got = np.arange(3), np.arange(3)
+    scope["f"](wanted, x)
+    run_on("cc", function(text), got, x)
+    assert got.dtype == wanted.dtype and got.tolist() == wanted.tolist()
 
 
 def test_what_was_decided_is_told_and_needs_vectors() -> None:

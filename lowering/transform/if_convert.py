@@ -45,7 +45,7 @@ from ..ir.loops import Comment, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
-from ..ir.walk import direct_writes, expressions_of
+from ..ir.walk import direct_writes, expressions_of, writes
 
 Body = tuple[Stmt, ...]
 Values = Mapping[int, Expr]
@@ -229,7 +229,7 @@ class _IfConverter:
         self, stmt: If, then: Body, orelse: Body, test: Expr, values: Values, mask: Expr | None
     ) -> Values:
         """Convert both sides of a branch; return the values of scalars after it."""
-        if not isinstance(test, Read) and not _is_single_store((*then, *orelse)):
+        if not _keeps_value(test, (*then, *orelse)) and not _is_single_store((*then, *orelse)):
             test = self.named(Node(-1, "test", (), dtypes.bool_), test, stmt.span)
         then_values = self.run(then, values, conjoin(mask, test))
         else_values = self.run(orelse, values, conjoin(mask, _negate(test)))
@@ -300,6 +300,12 @@ def conjoin(first: Expr | None, second: Expr) -> Expr:
 
 def _negate(test: Expr) -> Expr:
     return Apply(OPS["logical_not"], (test,), dtypes.bool_)
+
+
+def _keeps_value(test: Expr, body: Body) -> bool:
+    """Whether a test is a scalar, or an element of an array that statements leave as it is: stores
+    of scalars go to new ones."""
+    return isinstance(test, Read) and not (test.node.rank and test.node in writes(body))
 
 
 def _is_single_store(body: Iterable[Stmt]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,20 @@ BRANCHES = {
         "if x[i] > 0 and z[i] > x[i]:\n    y[i] = x[i]\nelif x[i] < -1 or z[i] < -1:\n    y[i] = 2"
     ),
 }
+CLEARED = {
+    "one side": "if b[p]:\n    b[p] = False\n    y[p] = x[p] * 2",
+    "a scalar": "t = 1.0\nif b[p]:\n    b[p] = x[p] > 0\n    t = 2.0\ny[p] = t + x[p]",
+    "both sides": "if b[p]:\n    b[p] = False\nelse:\n    b[p] = True\n    y[p] = x[p] * 2",
+    "nested": (
+        "if b[p]:\n    if x[p] > 0:\n        b[p] = False\n        y[p] = 1.0\n    y[p] += x[p]"
+    ),
+    "to the next": "if b[p]:\n    b[p] = x[p] > 1\n    y[p] = 1.0\n    continue\ny[p] = 2.0",
+    "after a loop": (
+        "t = abs(x[p])\nwhile t < 5:\n    t = t * 2 + 6\nif b[p]:\n    b[p] = False\n    y[p] = t"
+    ),
+    "another one": "if b[p]:\n    c[p] = not b[p]\n    y[p] = x[p]",
+}
+"""Tests of an element that the branch itself may change."""
 STAY = {
     "where it is": "if i > 3:\n    y[i] = x[i]",
     "outside": "if i + 1 < len(x) and x[i] > 0:\n    y[i] = x[i + 1]",
@@ -60,6 +75,22 @@ def test_branches_become_choices(name: str) -> None:
 def test_what_stays_means_the_same(name: str) -> None:
     same_bits(each(STAY[name]), 48)
     assert not decided(STAY[name])
+
+
+@pytest.mark.parametrize("name", CLEARED)
+def test_tests_are_as_they_were_before_their_branch(name: str) -> None:
+    lines = CLEARED[name].replace("\n", "\n        ")
+    text = f"def f(x, y, b, c):\n    for p in range(len(x)):\n        {lines}\n"
+    x, y, z, _ = arrays(97, "f8")
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    wanted, got = ([one.copy() for one in (x, y, z > 0, z < 1)] for _ in range(2))
+    scope["f"](*wanted)
+    with pe.settings.override(schedule=True):
+        function(text).on("cc")(*got)
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
 
 
 def test_few_rounds_stay() -> None:

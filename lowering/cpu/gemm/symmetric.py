@@ -71,6 +71,8 @@ class _SymmetricContractions(OutermostRewriter):
         exchanged = {i: var(j), j: var(i)}
         if _key(inner.body, {}) != _key(inner.body, exchanged):
             return None
+        if not self.is_free((loop, inner), outer):
+            return None  # a value that elements hand on is not the same in half as many
         node, index, span = store.access.node, store.access.index, store.span
         names = {i: self.fresh.symbol(i.name), j: self.fresh.symbol(j.name)}
         here = {old: var(new) for old, new in names.items()}

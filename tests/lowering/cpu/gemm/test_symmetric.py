@@ -81,6 +81,30 @@ def test_what_stays(name: str, small: None) -> None:
     assert mirror_triangles(program, MODEST).program is program
 
 
+HANDED_ON = {
+    "a sum of all": "c += s\ny[p, q] = s",
+    "the one before": "y[p, q] = s + c\nc = s",
+    "the greatest, which fades": "y[p, q] = s\nc = max(c, s) * 0.5",
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_elements_that_hand_something_on_are_all_computed(name: str) -> None:
+    rest = HANDED_ON[name].replace("\n", "\n            ")
+    text = (
+        "def f(y, x):\n    c = 0.0\n    for p in range(60):\n        for q in range(60):\n"
+        "            s = 0.0\n            for r in range(64):\n"
+        f"                s += x[p, r] * x[q, r]\n            {rest}\n    return c\n"
+    )
+    x = np.random.default_rng(1).integers(-3, 4, (60, 64)).astype("f8")
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    one, other = np.zeros((60, 60)), np.zeros((60, 60))
+    wanted = scope["f"](one, x)
+    assert run_on("cc", function(text), other, x) == wanted
+    np.testing.assert_array_equal(other, one)
+
+
 def test_complex_conjugates_stay(small: None) -> None:
     program = lowered("y[:] = x @ np.conj(x).T", y="c128[9, 9]", x="c128[9, 9]")
     assert mirror_triangles(program, MODEST).program is program

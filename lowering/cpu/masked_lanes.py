@@ -106,6 +106,8 @@ class _IfConversion(OutermostRewriter):
             or find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None
         ):
             return None
+        if is_divergent and divergent_lanes.has_crossing_arrays(loop, privates):
+            return None
         node = next((node for node in written if node.id not in privates), written[0])
         self.record(MaskReason.LEAVE if is_divergent else MaskReason.BRANCH, node, loop)
         if is_divergent:

@@ -38,7 +38,7 @@ from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ...analysis.conjunctions import conjunction, split_conjunction
-from ...analysis.dependence import has_break
+from ...analysis.dependence import has_break, has_early_exit
 from ...analysis.linear_iteration import LinearIterations, linearize
 from ...analysis.parallel_band import Facts, has_checks, nest_loops, perfect_nest
 from ...analysis.predicate_facts import is_never, scalar_values_after
@@ -174,6 +174,8 @@ class _NestFacts:
             if store_counts[s.access.node] + tested[s.access.node] == self.uses[s.access.node]
         )  # fmt: skip
         stores = tuple(replace(store, value=self.inline_values(store.value)) for store in originals)
+        if _has_jump_between(part.body, originals):
+            return None
         if not any(tested[store.access.node] for store in originals):
             fits = any(free_symbols(store.value) & self.indices for store in stores)
             return _SelectedValue(part.body, originals, stores) if fits else None
@@ -243,6 +245,12 @@ class _NestFacts:
         return is_static and self.is_invariant(self.inline_values(store.value))
 
 
+def _has_jump_between(body: Body, stores: Body) -> bool:
+    """Whether an iteration may end between the first and the last of some stores of a list."""
+    positions = [at for at, stmt in enumerate(body) if any(stmt is store for store in stores)]
+    return bool(positions) and has_early_exit(body[positions[0] : positions[-1]])
+
+
 def _build_nest(
     selected_values: Sequence[_SelectedValue], numbering: LinearIterations, body: Body, fresh: Fresh
 ) -> Body:
@@ -255,8 +263,9 @@ def _build_nest(
         )
         update = Update(Access(at, ()), OPS[operation], Position(numbering.number))
         removed = {id(stmt) for stmt in selected.originals}
-        rest = (stmt for stmt in selected.list if id(stmt) not in removed)
-        body = _replace_list(body, selected, (*rest, update))
+        first = next(n for n, stmt in enumerate(selected.list) if id(stmt) in removed)
+        rest = (stmt for stmt in selected.list[first:] if id(stmt) not in removed)
+        body = _replace_list(body, selected, (*selected.list[:first], update, *rest))
         starts.append(Store(Access(at, ()), Const(sentinel, dtypes.int64)))
         has_match = Apply(
             OPS[comparison], (Read(at, ()), Const(sentinel, dtypes.int64)), dtypes.bool_

@@ -50,6 +50,12 @@ TEXTS = [
     "b = -1\nc = -1\nfor i in range(len(x)):\n    if x[i] > z[0]:\n        if b < 0:\n"
     "            b = i\n    if x[i] < z[0] and c < 0:\n        c = i + 3\n"
     "y[0] = b\ny[1] = c",
+    "b = -1\nfor i in range(len(x)):\n    if x[i] > z[0]:\n        b = i\n        continue\n"
+    "    x[i] = 1\ny[0] = b",
+    "b = -1\nfor i in range(len(x)):\n    if x[i] > z[0]:\n        b = i\n"
+    "        if x[i] > 1:\n            continue\n        x[i] = 9\n    x[i] += 1\ny[0] = b",
+    "b = -1\nfor i in range(len(x)):\n    if x[i] > z[0]:\n        if x[i] > 1:\n"
+    "            continue\n        b = i\n    x[i] += 1\ny[0] = b",
     GRID.format("range(4)", "range(len(x))", "j"),
     GRID.format("range(5)", "range(i, 9)", "i * j"),
     GRID.format("range(2, 9, 3)", "range(8, -1, -2)", "j"),
@@ -112,6 +118,9 @@ WHY = [
     ("what is found is used",
      "b = -1\nfor i in range(len(x)):\n    if b < 0 and x[i] > 1:\n        b = i\n"
      "    y[i] = b"),
+    ("only some of it is kept where a round ends",
+     "b = -1\nc = -1\nfor i in range(len(x)):\n    if x[i] > 1:\n        b = i\n"
+     "        if x[i] > 2:\n            continue\n        c = i\ny[0] = b\ny[1] = c"),
     ("what is asked changes",
      "b = -1\nfor i in range(len(x)):\n    if b < i and x[i] > 1:\n        b = i\ny[0] = b"),
 ]  # fmt: skip

@@ -131,7 +131,7 @@ def slice_updates(
     other iterations change, or on a check."""
     needed = carried
     while True:
-        updates = _slice(body, needed)
+        updates = _without_last_jumps(_slice(body, needed))
         read = {read.node.id for stmt in statements(updates) for read in _value_reads(stmt)}
         if read & private <= needed:
             break
@@ -149,15 +149,29 @@ def _value_reads(stmt: Stmt) -> list[Read]:
 
 
 def _slice(body: Sequence[Stmt], needed: frozenset[int]) -> tuple[Stmt, ...]:
-    """Return the statements that write nodes, with the loops and branches around them."""
+    """Return the statements of a loop's iteration that write nodes, with the loops and branches
+    around them, and the jumps that may skip them."""
     out: list[Stmt] = []
     for stmt in body:
         lists = tuple(_slice(nested, needed) for nested in bodies(stmt))
-        if isinstance(stmt, Store | Update) and stmt.access.node.id in needed:
+        if isinstance(stmt, Break | Continue):
             out.append(stmt)
-        elif any(lists):
+        elif isinstance(stmt, Store | Update) and stmt.access.node.id in needed:
+            out.append(stmt)
+        elif any(map(_has_writes if isinstance(stmt, For | While) else bool, lists)):
             out.append(with_bodies(stmt, lists))
     return tuple(out)
+
+
+def _has_writes(body: Sequence[Stmt]) -> bool:
+    """Whether there is more than jumps and the tests around them."""
+    return any(isinstance(stmt, Store | Update) for stmt in statements(tuple(body)))
+
+
+def _without_last_jumps(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the slice of an iteration without the jumps after its last write."""
+    last = max((at for at, stmt in enumerate(body, 1) if _has_writes((stmt,))), default=0)
+    return body[:last]
 
 
 def find_unique_writes(loop: For, carried: frozenset[int]) -> frozenset[int]:
@@ -167,14 +181,15 @@ def find_unique_writes(loop: For, carried: frozenset[int]) -> frozenset[int]:
     if any(isinstance(stmt, Break | Continue) for stmt in stmts):
         return frozenset()
     lists = [loop.body, *(nested for stmt in stmts for nested in bodies(stmt))]
-    monotonic = [number for number in carried if _is_monotonic(stmts, number)]
-    names = {symbol for n in monotonic for body in lists for symbol in _unique_symbols(body, n)}
-    values: list[Index] = [var(name) for name in names]
+    values: list[set[Index]] = [  # of each accumulator: two of them may have the same value
+        {var(name) for body in lists for name in _unique_symbols(body, number)}
+        for number in carried if _is_monotonic(stmts, number)
+    ]  # fmt: skip
     return frozenset(
         number for number, sites in collect_accesses((loop,)).sites.items()
         if sites[0].node.rank and any(
-            all(site.index is not None and site.index[axis] in values for site in sites)
-            for axis in range(sites[0].node.rank)
+            all(site.index is not None and site.index[axis] in of_one for site in sites)
+            for axis in range(sites[0].node.rank) for of_one in values
         )
     )  # fmt: skip
 

@@ -31,6 +31,16 @@ TAKEN = [
     COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\ny[0] = n",
     COUNT + "if i == 0 or x[i] != x[i - 1]:\n        y[n] = x[i]\n        n += 1",
     COUNT + "t = x[i] % 3\n    if t == 1:\n        y[n] = t\n        z[n] = i\n        n += 2",
+    COUNT + "if x[i] > 2:\n        continue\n    n += x[i]\n    y[i] = n",
+    COUNT + "y[i] = n\n    if x[i] > 2:\n        y[i] = 7\n        continue\n    n += x[i]\n"
+    "    if x[i] < -2:\n        n += 3",
+    COUNT + "n += x[i]\n    y[i] = n\n    if y[i] > 2:\n        continue\n    y[i] = 7",
+    COUNT + "for j in range(3):\n        if x[i] > j:\n            continue\n        n += x[i]\n"
+    "    y[i] = n",
+    COUNT + "for j in range(9):\n        if x[i] < j:\n            break\n        n += 1\n"
+    "    y[i] = n",
+    "n = 0\nm = 0\nfor i in range(len(x)):\n    if x[i] > 2:\n        y[n] = x[i]\n        n += 1\n"
+    "    else:\n        z[m] = x[i]\n        m += 1",
     "n = 0\nm = 0\nfor i in range(len(x) - 1, -1, -1):\n    n += x[i]\n    m = min(m, x[i])\n"
     "    y[i] = n * m",
     "n = 0\nfor i in range(0, len(x), 2):\n    for j in range(3):\n        n += x[i] * j\n"
@@ -58,6 +68,9 @@ def test_pieces_do_the_same(text: str, n: int) -> None:
         COUNT + "if n < 5:\n        n += 1\n    y[i] = n",  # what is added needs the total
         COUNT + "y[n] = x[i]\n    if x[i] > 2:\n        n += 1",  # rounds write one element
         COUNT + "n += x[i]\n    y[n % 5] = x[i]",
+        "n = 0\nm = 9\nfor i in range(len(x)):\n    if x[i] > 2:\n        y[n] = x[i]\n"
+        "        n += 1\n    else:\n        y[m] = x[i]\n        m += 1",  # one element by both
+        COUNT + "y[i] = n\n    if y[i] > 9:\n        continue\n    n += x[i]",
         COUNT + "y[n] = x[i]\n    n += x[i]",
         COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\n    x[i] = y[0]",
         COUNT + "if x[i] > 2:\n        y[n] = x[i]\n        n += 1\n    n -= 1",

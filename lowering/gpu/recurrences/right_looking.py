@@ -41,7 +41,7 @@ from itertools import product
 from ....base.dataclass import dataclass
 from ... import thresholds
 from ...analysis.accesses import Site, collect_accesses
-from ...analysis.dependence import Ranks, has_carried_dependence
+from ...analysis.dependence import Ranks, has_carried_dependence, has_early_exit
 from ...analysis.parallel_band import Facts, replace_loops, static_trip_count, substitute_symbol
 from ...analysis.subscripts import ranges
 from ...ir.assignments import Let
@@ -134,6 +134,8 @@ def find_inner_loop(loop: For) -> int | None:
     """Return the position of a loop's inner loop over all earlier iterations, else None."""
     if loop.step != 1 or static_trip_count(loop) in range(thresholds.MIN_WAVEFRONT_ITERATIONS):
         return None
+    if has_early_exit(loop.body):
+        return None  # what comes after in an iteration would not know
     for at, stmt in enumerate(loop.body):
         if isinstance(stmt, For) and (stmt.lo, stmt.hi) == (loop.lo, var(loop.symbol)):
             return at if stmt.step == 1 else None

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...analysis.parallel_band import has_checks
 from ...ir import dtypes
 from ...ir.assignments import Access
-from ...ir.expressions import Const, Read, reads
+from ...ir.expressions import Const, Read
 from ...ir.fresh import Fresh
 from ...ir.loops import For, If, Program, Stmt, Store, Update
 from ...ir.node import Node
@@ -96,7 +96,7 @@ def _find_flags(loop: For, temporaries: frozenset[int]) -> tuple[Store, ...]:
         ):
             continue
         is_invariant = not bound & uses(first) and not bound & free_symbols(first.value)
-        is_unchanged = not any(load.node in written for load in reads(first.value))
+        is_unchanged = not any(source in written for source in direct_reads(first))
         if (
             is_invariant
             and is_unchanged

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plusequals.lowering.gpu.mapping import map_program
 from plusequals.lowering.gpu.recurrences.any_of import rewrite_any_of
+from plusequals.lowering.ir.assignments import Access
+from plusequals.lowering.ir.expressions import Dynamic, Read
+from plusequals.lowering.ir.loops import Stmt, Store
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.target import Target
 
@@ -59,6 +65,21 @@ WHY = [
 def test_others_stay_as_they_are(why: str, text: str) -> None:
     case = Case(text, True, y="f64[2]", x="f64[40]")
     assert text_of(rewrite_any_of(case.program, case.fresh)) == text_of(case.program), why
+
+
+def test_what_is_set_is_one_element() -> None:
+    text = "for i in range(len(x)):\n    if x[i] > 1:\n        y[1] = 3\n    k[0] += 1"
+    case = Case(text, True, y="f64[2]", x="f64[40]", k="i64[1]")
+    (counter,) = (node for node in case.program.locals if node.label == "k_acc")
+    where = Dynamic(Read(counter, ()))
+
+    def by_data(stmt: Stmt) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, Store) or stmt.access.node.label != "y":
+            return (stmt,)
+        return (replace(stmt, access=Access(stmt.access.node, (where,))),)
+
+    program = map_kernels(case.program, lambda body: map_statements(body, by_data))
+    assert rewrite_any_of(program, case.fresh) == program
 
 
 def test_a_flag_for_all_pairs_is_found_by_many_blocks() -> None:

@@ -67,6 +67,13 @@ PARTS = (
     Part(
         "flow", _PROGRAMS, ("--kind", "flow", "--settings", "random"), (10, 40, 20_000), jobs=True
     ),
+    Part(
+        "nested",
+        _PROGRAMS,
+        ("--kind", "nested", "--settings", "random"),
+        (10, 40, 20_000),
+        jobs=True,
+    ),
     Part("calls", _PROGRAMS, ("--warm",), (0, 16, 5_000), jobs=True),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(
@@ -95,10 +102,10 @@ PARTS = (
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn thresholds) and large (as users run them), functions of plain Python, programs about which
-write comes before a read, programs of many calls in processes that share a cache, kernels whose
-threads are fibres, NumPy's functions on small and large arrays, and at drawn settings, loops over
-lanes as vectors, routines over streams, interrupts of calls, plans, calls in plans and by hand,
-processes that share a cache, and texts with faults."""
+write comes before a read and about what iterations leave to others, programs of many calls in
+processes that share a cache, kernels whose threads are fibres, NumPy's functions on small and large
+arrays, and at drawn settings, loops over lanes as vectors, routines over streams, interrupts of
+calls, plans, calls in plans and by hand, processes that share a cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

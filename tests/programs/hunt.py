@@ -8,6 +8,7 @@
     python -m tests.programs.hunt --programs 5000 --seed 6 --jobs 2 --kind python --settings random
     python -m tests.programs.hunt --programs 2000 --seed 7 --jobs 2 --warm
     python -m tests.programs.hunt --programs 5000 --seed 8 --jobs 2 --kind flow --settings random
+    python -m tests.programs.hunt --programs 5000 --seed 9 --jobs 2 --kind nested --settings random
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """

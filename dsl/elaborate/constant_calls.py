@@ -16,8 +16,8 @@ from ..values.arrays import describe
 from ..values.builder import error
 from ..values.call_site import Word
 from ..values.values import Called, Group, Path, Static, Value
-from .captures.instances import c_method_of, is_library
-from .captures.owners import below, compare, way_to
+from .captures.instances import c_method_of, is_library, is_of_user
+from .captures.owners import below, compare, made, way_to
 from .captures.pure_calls import changes, is_pure, is_value, reads_only
 from .operators import as_python, now
 from .scope import Frame
@@ -55,7 +55,7 @@ def call(
         return Group(tuple(map(Static, result.value)), "list")
     if isinstance(result.value, dict):
         raise _not_callable(function, e)
-    return result
+    return made(frame, result.value, e.span) if is_of_user(result.value) else result
 
 
 def _asked_in_each_call(

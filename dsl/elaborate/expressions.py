@@ -52,7 +52,13 @@ from ..values.values import (
 from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
-from .captures.instances import is_function, is_instance, may_be_replaced
+from .captures.instances import (
+    is_from_library,
+    is_function,
+    is_instance,
+    is_of_user,
+    may_be_replaced,
+)
 from .conditions.comparisons import compare_values
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .merging import merge_of, of_a_field
@@ -485,7 +491,12 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex | enum.Enum
         ):
             member = _getattr(inner, name, span)
-            if is_function(inner) or may_be_replaced(inner, member):
+            is_own = is_of_user(inner) and not is_from_library(inner, name)
+            if is_own and not isinstance(inner, enum.Enum):  # an equal one may have another
+                text = f"`.{name}` of {describe(value)} is not supported"
+                helps = ("pass it as an argument of its own",)
+                raise error("CD0414", CdAttributeError, text, span, helps=helps)
+            if is_own or is_function(inner) or may_be_replaced(inner, member):
                 step = owners.below(owners.way_to(frame, inner), name)
                 compared = frame.inputs.wrap(frame.ctx, step, member, True, span)
                 # of a tuple of Python's, such as `sys.version_info`, the fields have names

@@ -251,6 +251,9 @@ def _require_bindable(
     slot = isinstance(descriptor, types.MemberDescriptorType)
     if isinstance(owner.value, type | types.ModuleType):
         why, way = f"would rebind an attribute {what}, which other names lead to", outside
+    elif id(owner.value) in frame.inputs.made:
+        why = f"would change an object {what} that the function makes, which is one in all calls"
+        way = "make it with the new value, or outside of the function"
     elif ctx.pointwise or ctx.conditions:
         where = "at every point" if ctx.pointwise else "where a test inside an expression holds"
         why, way = f"would run {where}", "write it as a statement of the function"

@@ -86,7 +86,9 @@ def _return_form(
 ) -> Return:
     """Return how the caller gets a value back; new arrays are appended to `results`."""
     match value:
-        case Static(inner) if is_made_anew(inner):
+        case Static(inner) | Opaque(inner, _) if is_made_anew(inner) and (
+            isinstance(value, Static) or id(inner) in inputs.made
+        ):
             raise error(
                 "CD0434", CdTypeError,
                 f"{describe(value)} would be one object in all calls, and Python makes a new one",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import FunctionType
 
 from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
@@ -25,7 +26,7 @@ from ..values.types import (
     truth,
 )
 from ..values.values import Array, Group, Masked, Opaque, Scalar, Static, Value
-from .captures.instances import is_instance
+from .captures.instances import is_instance, is_library
 from .scope import Frame
 
 
@@ -36,7 +37,7 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
     define it: that may change from call to call.
     """
     match value:
-        case Static(inner):
+        case Static(inner) if not _decides_own_truth(inner):
             return Static(bool(inner))
         case Group(items, _):
             return Static(bool(items))
@@ -53,9 +54,9 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
                     "of all elements: `np.all(...)` or `np.any(...)`",
                 ),
             )  # fmt: skip
-        case Opaque(inner, _) if not is_instance(inner):
+        case Opaque(inner, _) if not is_instance(inner) and not _decides_own_truth(inner):
             return Static(bool(inner))
-        case Opaque(inner, _) if any(
+        case Static(inner) | Opaque(inner, _) if any(
             hasattr(type(inner), method) for method in ("__bool__", "__len__")
         ):
             raise error(
@@ -64,6 +65,12 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
             )  # fmt: skip
         case _:
             return Static(True)
+
+
+def _decides_own_truth(value: object) -> bool:
+    """Whether a class of the user's says what the truth of its objects is."""
+    methods = (getattr(type(value), name, None) for name in ("__bool__", "__len__"))
+    return any(isinstance(method, FunctionType) and not is_library(method) for method in methods)
 
 
 def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:

@@ -176,6 +176,7 @@ def spec_of(
     if isinstance(value, ArrayType) and value.sizes is None:
         value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
+        _refuse_overridden_text(value)
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
         return TensorSpec(value.dtype, value.shape, value.fields, _requested_mode(value))
@@ -220,6 +221,15 @@ def _refuse_overridden_items(value: tuple[object, ...] | list[object]) -> None:
         return
     base = "list" if isinstance(value, list) else "tuple"
     raise _override_error(kind, name, f"pass what it holds: `{base}(...)`")
+
+
+def _refuse_overridden_text(value: object) -> None:
+    """Refuse (CD0701) a text of a user's class that overrides operators, items or its length."""
+    if not isinstance(value, str | bytes) or type(value) in (str, bytes):
+        return
+    if (name := overridden(type(value), (*ITEMS, *OF_SEQUENCES, "__hash__"))) is not None:
+        base = "str" if isinstance(value, str) else "bytes"
+        raise _override_error(type(value), name, f"pass what it holds: `{base}(...)`")
 
 
 def _override_error(kind: type, name: str, way_out: str) -> CdTypeError:
@@ -346,6 +356,8 @@ class Inputs:
     """The identity, in this call, of each number that it passes."""
     group_ids: dict[Path, int] = field(default_factory=dict)
     """The identity, in this call, of each tuple or list that was unpacked."""
+    made: set[int] = field(default_factory=set)
+    """The identities of objects that the function makes, which are among `constants`."""
     alone: set[str] = field(default_factory=set)
     """Names that are written by elements only, and are unbound in the enclosing scope."""
     assigned: dict[str, Assigned] = field(default_factory=dict)

@@ -82,6 +82,17 @@ def is_instance(value: object) -> bool:
     return not callable(value) or (runs_source(value) and not is_method(value))
 
 
+def is_of_user(value: object) -> bool:
+    """Whether an object has a class of the user's, whose code and attributes may change."""
+    return not isinstance(value, (*FUNCTIONS, tuple)) and not is_library(type(value))
+
+
+def is_from_library(value: object, name: str) -> bool:
+    """Whether an attribute of an object is what a class of Python's or NumPy's has by that name."""
+    home = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
+    return home is not None and is_library(home) and name not in getattr(value, "__dict__", ())
+
+
 def has_plain(value: object, name: str) -> bool:
     """Whether an attribute is in the object's `__dict__` or a slot, so that assigning its present
     value has no effect.

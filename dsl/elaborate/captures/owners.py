@@ -64,6 +64,13 @@ def held(frame: Frame, value: object, span: Span) -> Value:
     return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
 
+def made(frame: Frame, value: object, span: Span) -> Value:
+    """Return an object that the function makes as an input: code of the user's decides what its
+    attributes and operators give, and may change. It is the same in all calls: see `is_made`."""
+    frame.inputs.made.add(id(value))
+    return held(frame, value, span)
+
+
 def called_by(frame: Frame, value: object, path: Path | None, span: Span) -> tuple[Value, Any]:
     """Return a callable object as an input, and the `__call__` function of its class."""
     owner = held(frame, value, span) if path is None else Opaque(value, path)
@@ -112,13 +119,13 @@ def compare(frame: Frame, path: Path, value: object) -> None:
     frame.inputs.used[path] = ObjectSpec(id(value), value)
 
 
-def way_to(frame: Frame, function: Any) -> Path:
-    """Return the path by which a function was found, else a path to this object."""
+def way_to(frame: Frame, value: Any) -> Path:
+    """Return the path by which a function or member was found, else a path to this object."""
     for path, spec in frame.inputs.used.items():
-        if isinstance(spec, ObjectSpec) and spec.value is function:
+        if isinstance(spec, ObjectSpec) and spec.value is value:
             return path
-    root = f"{id(function)}:{function.__name__}"
-    frame.inputs.constants[root] = function
+    root = f"{id(value)}:{getattr(value, '__name__', type(value).__name__)}"
+    frame.inputs.constants[root] = value
     return Path(root, captured=True)
 
 

@@ -97,7 +97,7 @@ def is_pure(function: Any, args: Sequence[object]) -> bool:
         return (
             function in _ON_VALUES or _is_value_class(function) or function in _CALLERS
             or function in _ITERATORS or function.__module__ == "itertools"
-            or isinstance(function, enum.EnumMeta) and len(args) == 1 or _is_plain_data(function)
+            or _finds_members(function) and len(args) == 1 or _is_plain_data(function)
         )  # fmt: skip
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
         return _is_pure_builtin(function)
@@ -142,6 +142,15 @@ def _is_pure_builtin(function: Any) -> bool:
     if isinstance(owner, type):
         return function.__name__ in _ALTERNATIVE and _has_pure_methods(owner, function.__name__)
     return is_value(owner) and _has_pure_methods(type(owner), function.__name__)
+
+
+def _finds_members(kind: Any) -> bool:
+    """Whether a class is an enumeration that finds its members by value without code of the
+    user's."""
+    if not isinstance(kind, type) or type(kind).__call__ is not enum.EnumMeta.__call__:
+        return False
+    home = next(base for base in kind.__mro__ if "_missing_" in vars(base))
+    return home in (enum.Enum, enum.Flag)
 
 
 def _is_plain_data(kind: Any) -> bool:

@@ -233,10 +233,12 @@ def _typed_form(
         frozenset(x for x in ctx.said if isinstance(x, str)),
     )
     return Typed(
-        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
+        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants,
+        statics | ctx.preferred.intersection(arguments),
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
         frozenset(inputs.alone), ctx.asks_layout, guarded=frozenset(ctx.guarded),
+        preferred=frozenset(ctx.preferred),
     )  # fmt: skip
 
 

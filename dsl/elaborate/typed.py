@@ -168,6 +168,8 @@ class Typed:
     """The statements that require static values of integer parameters."""
     guarded: frozenset[Expr] = frozenset()
     """Divisors and products of run-time integer parameters, which are checked."""
+    preferred: frozenset[str] = frozenset()
+    """The dynamic numbers that would be static if they were not dynamic."""
 
     @property
     def constant(self) -> frozenset[str]:

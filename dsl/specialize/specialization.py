@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from ...base.process_state import State, register
 from ...base.settings import Settings
 from ...lowering.device_branches import select_cpu_branches
 from ...lowering.ir.assignments import Procedure
-from ..elaborate.captures.inputs import ArraySpec, DynamicArrays, Spec, is_static
+from ..elaborate.captures.inputs import ArraySpec, ConstantSpec, DynamicArrays, Spec, is_static
 from ..elaborate.elaborate import elaborate
 from ..elaborate.normalize import build
 from ..elaborate.typed import Typed
@@ -70,6 +70,10 @@ else:  # what few programs need
     recording = LazyModule("..instrument.recording", __package__)
 
 
+_NO_STATICS: frozenset[str] = frozenset()
+Described = tuple[frozenset[str], dict[str, Spec]]
+"""Parameters that are constants, and the specifications of a call's arguments for them."""
+
 _MAX_ATTEMPTS = 3
 """The number of compilations for a call whose arrays another thread replaces meanwhile."""
 register(
@@ -97,7 +101,8 @@ class SpecializationCache(ReentrantLock):
         self.function = function
         self.lookup = lookup
         self.backend = backend
-        self._statics: frozenset[str] = frozenset()
+        self._statics = _NO_STATICS
+        """The parameters that are static in any specialization."""
         self._needed: dict[str, Span] = {}
         """The statement that requires each static parameter to be static."""
         self._local_only: frozenset[str] = frozenset()
@@ -112,11 +117,13 @@ class SpecializationCache(ReentrantLock):
 
     def cached(self, arguments: Arguments) -> Match | None:
         """Return the cached specialization of the call's cheap key, None if none matches."""
-        key = self._key(arguments)
-        for candidate in self._table().quick.get(key, ()):
-            match = candidate.match(arguments, key)
-            if match is not None:
-                return match
+        table = self._table()
+        for constant in table.constants:
+            key = self._key(arguments, constant)
+            for candidate in table.quick.get(key, ()):
+                match = candidate.match(arguments, key)
+                if match is not None:
+                    return match
         return None
 
     def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialization, bool]:
@@ -125,30 +132,32 @@ class SpecializationCache(ReentrantLock):
         The cache is unchanged: later calls are not affected. Without `compiled` a new
         specialization has no routine.
         """
-        key, specs, table = self._key(arguments), self._specs(arguments), self._table()
-        exact = table.full.get(tuple(specs.values()), ())
-        for candidate in (*exact, *table.find_general(specs)):
-            if candidate.match(arguments, key) is not None:
-                return candidate, True
-        for wanted, _ in table.sizes.wanted(specs):
-            with contextlib.suppress(CdError):
-                new = self._specialize(table, arguments, compiled, wanted)
-                if self._is_usable(new, specs, wanted):
-                    return new, False
+        table = self._table()
+        known = [(constant, self._specs(arguments, constant)) for constant in table.constants]
+        for constant, specs in known:
+            key, exact = self._key(arguments, constant), table.full.get(tuple(specs.values()), ())
+            for candidate in (*exact, *table.find_general(specs)):
+                if candidate.match(arguments, key) is not None:
+                    return candidate, True
+        for constant, specs in known:
+            for wanted, _ in table.sizes.wanted(specs):
+                with contextlib.suppress(CdError):
+                    new = self._specialize(table, arguments, compiled, wanted)
+                    if _is_usable(new, constant, specs, wanted):
+                        return new, False
         return self._specialize(table, arguments, compiled), False
 
     def for_linking(self, arguments: Arguments) -> Specialization:
         """Return a specialization for linking, which calls do not use and which has no routine."""
-        self._key(arguments)  # raises for invalid arguments
         with self.turn():
-            table, specs = self._table(), tuple(self._specs(arguments).values())
+            table, specs = self._table(), tuple(self._specs(arguments, self._statics).values())
             for candidate in table.linked.get(specs, ()):
                 if candidate.holds(arguments):
                     return candidate
             new = self._compile(arguments, False)
             if not new.typed.statics <= self._statics:
-                self._add_statics(new)
-                specs = tuple(self._specs(arguments).values())
+                self._statics |= new.typed.statics
+                specs = tuple(self._specs(arguments, self._statics).values())
             if new.holds(arguments):  # else it would never match again
                 add_variant(table.linked, specs, new)
             return new
@@ -165,7 +174,7 @@ class SpecializationCache(ReentrantLock):
                     return matched
             new = self._compile(arguments, True)
             if not new.typed.statics <= self._statics:
-                self._add_statics(new)
+                self._statics |= new.typed.statics
                 key = self._key(arguments, self._statics)
             add_variant(table.alone, key, new)
             if len(table.alone) > MAX_VARIANTS:  # failed calls count too
@@ -175,25 +184,21 @@ class SpecializationCache(ReentrantLock):
 
     def _find_or_compile(self, table: VariantTable, arguments: Arguments) -> Match:
         with self.turn():
-            key, specs = self._key(arguments), tuple(self._specs(arguments).values())
-            for candidate in table.full.get(specs, ()):
-                matched = candidate.match(arguments, key)
-                if matched is not None:
-                    add_variant(table.quick, key, matched.specialization)
-                    return matched
-            matched = self._find_general(table, arguments, key)
-            if matched is not None:
+            known = [(constant, self._specs(arguments, constant)) for constant in table.constants]
+            if (matched := self._find(table, arguments, known)) is not None:
                 return matched
+            for constant, specs in known:
+                matched = self._generalize(table, arguments, constant, specs)
+                if matched is not None:
+                    return matched
             for _ in range(_MAX_ATTEMPTS):
                 new = self._specialize(table, arguments, True)
-                table.sizes.note(self._specs(arguments))
-                table.note(new)
-                if not new.typed.statics <= self._statics:
-                    self._add_statics(new)
                 # arguments may have changed meanwhile: the constants of the code are compared
-                key = self._key(arguments, new.typed.constant)
-                specs = tuple(self._specs(arguments, new.typed.constant).values())
-                add_variant(table.full, specs, new)
+                constant = new.typed.constant
+                key, described = self._key(arguments, constant), self._specs(arguments, constant)
+                table.sizes.note(described)
+                self._note(table, new)
+                add_variant(table.full, tuple(described.values()), new)
                 add_variant(table.quick, key, new)
                 match = new.match(arguments, key)
                 changed = None if match is not None else new.first_changed(arguments)
@@ -204,38 +209,44 @@ class SpecializationCache(ReentrantLock):
             what, when = f"`{path_text(changed)}`", f"`{self.function.name}` is compiled for it"
             raise replaced_array_error(what, when, (Label(self.function.span),))
 
-    def _find_general(self, table: VariantTable, arguments: Arguments, key: object) -> Match | None:
-        """Return a matching general specialization, compiled now if one is due, else None."""
-        specs = self._specs(arguments)
-        for candidate in table.find_general(specs):
-            match = candidate.match(arguments, key)
-            if match is not None:
-                add_variant(table.quick, key, match.specialization)
-                return match
+    def _find(
+        self, table: VariantTable, arguments: Arguments, known: Sequence[Described]
+    ) -> Match | None:
+        """Return a matching specialization, a general one if there is no other, else None."""
+        for find in (table.find_exact, table.find_general):
+            for constant, specs in known:
+                key = self._key(arguments, constant)
+                for candidate in find(specs):
+                    if (match := candidate.match(arguments, key)) is not None:
+                        add_variant(table.quick, key, match.specialization)
+                        return match
+        return None
+
+    def _generalize(
+        self, table: VariantTable, arguments: Arguments, constant: frozenset[str], specs: Specs
+    ) -> Match | None:
+        """Return a general specialization, compiled now if one is due, else None."""
         for wanted, profile in table.sizes.wanted(specs):
             new = None
             with contextlib.suppress(CdError):  # static compilation reports the errors
                 new = self._specialize(table, arguments, True, wanted)
-            if new is None or not self._is_usable(new, specs, wanted):
+            if new is None or not _is_usable(new, constant, specs, wanted):
                 table.sizes.close(profile)
                 continue
-            table.note(new)
+            self._note(table, new)
             key = self._key(arguments, new.typed.constant)
-            add_general_variant(table.general_variants, wanted, new)
-            table.sizes.note(specs)
+            described = self._specs(arguments, new.typed.constant)
+            arrays = {name: spec for name, spec in wanted.items() if isinstance(spec, ArraySpec)}
+            add_general_variant(table.general_variants, {**described, **arrays}, new)
+            table.sizes.note(described)
             add_variant(table.quick, key, new)
             return Match(new, [get(arguments) for get in new.arrays], key, False)
         return None
 
-    def _is_usable(self, specialization: Specialization, specs: Specs, wanted: Specs) -> bool:
-        """Whether a general specialization has no more static parameters than are compared, and
-        computes what those for static sizes do."""
-        statics = self._compared(self._table())
-        return (
-            specialization.typed.statics <= statics
-            and can_take_copies(specialization, specs, wanted)
-            and not any(path.is_parameter for path in sizes_to_fix(specialization))
-        )
+    def _note(self, table: VariantTable, new: Specialization) -> None:
+        """Record the values, sizes and static parameters of a specialization."""
+        table.note(new)
+        self._statics |= new.typed.statics
 
     def _specialize(
         self, table: VariantTable, arguments: Arguments, compiled: bool, opened: Specs | None = None
@@ -266,7 +277,8 @@ class SpecializationCache(ReentrantLock):
             except CdError:
                 break
             table.numbers.close(used_as_constants(specialization, numbers))
-            if not (required := must_be_static(specialization, numbers)):
+            in_use = _in_use(specialization.typed, numbers)
+            if not (required := must_be_static(specialization, in_use)):
                 return specialization
             table.numbers.close(required)
         specialization = self._compile(arguments, compiled, opened, frozenset(), shapes)
@@ -276,21 +288,13 @@ class SpecializationCache(ReentrantLock):
     def keep(self, plan: CacheEntry | None, match: Match, arguments: Arguments, most: int) -> None:
         """Insert a fast-path entry as the first to be tried, and keep at most `most` of them.
 
-        It is dropped where the call's key has changed: where a number became static.
+        It is dropped where the call's key has changed.
         """
         with self.turn():
-            if plan is not None and self._key(arguments) == match.key:
+            constant = match.specialization.typed.constant
+            if plan is not None and self._key(arguments, constant) == match.key:
                 self.plans.insert(0, plan)
                 del self.plans[most:]
-
-    def _compared(self, table: VariantTable) -> frozenset[str]:
-        """Return the parameters whose values are part of the key."""
-        return self._statics - table.numbers.free if table.numbers.free else self._statics
-
-    def _add_statics(self, specialization: Specialization) -> None:
-        """Add the static parameters of a specialization to the compared ones, and drop entries."""
-        self._statics |= specialization.typed.statics
-        self.plans.clear()
 
     def _table(self) -> VariantTable:
         """Return the table of the current settings; usually they are those of the last call."""
@@ -300,31 +304,29 @@ class SpecializationCache(ReentrantLock):
             self._latest = current, table
         return table
 
-    def _key(self, arguments: Arguments, constant: frozenset[str] = frozenset()) -> object:
-        """Return the cheap key of a call, with the values of static and `constant` parameters."""
-        statics = self._compared(self._table()) | constant
+    def _key(self, arguments: Arguments, constant: frozenset[str]) -> object:
+        """Return the cheap key of a call, with the values of `constant` parameters."""
         try:
-            if not statics:
+            if not constant:
                 return tuple([cheap_key(value, False) for value in arguments.values()])
             pairs = arguments.items()
             return tuple(
                 [
-                    cheap_key(argument, is_static(name, argument, statics))
+                    cheap_key(argument, is_static(name, argument, constant))
                     for name, argument in pairs
                 ]
             )
         except CdTypeError:
-            self._specs(arguments)  # raises it with the parameter's name and span
+            self._specs(arguments, constant)  # raises it with the parameter's name and span
             raise
 
-    def _specs(
-        self, arguments: Arguments, constant: frozenset[str] = frozenset()
-    ) -> dict[str, Spec]:
-        """Return the specification of each argument; raises CdTypeError for the parameter."""
-        specs, statics = {}, self._compared(self._table()) | constant
+    def _specs(self, arguments: Arguments, constant: frozenset[str]) -> dict[str, Spec]:
+        """Return the specification of each argument, of `constant` parameters with their values;
+        raises CdTypeError for the parameter."""
+        specs = {}
         for name, value in arguments.items():
             try:
-                specs[name] = describe_input(value, is_static(name, value, statics), name)
+                specs[name] = describe_input(value, is_static(name, value, constant), name)
             except CdTypeError as problem:
                 raise with_parameter_label(problem, self.function, name) from None
         return specs
@@ -338,7 +340,7 @@ class SpecializationCache(ReentrantLock):
         shapes: DynamicArrays | None = None,
     ) -> Specialization:
         started = time.perf_counter()
-        is_recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
+        is_recorded = _is_recorded()
         typed, alias = self._elaborate(arguments, opened or {}, numbers, shapes or {})
         if compiled and not is_recorded:
             link.prepare(self.backend)
@@ -349,19 +351,18 @@ class SpecializationCache(ReentrantLock):
         find_value = partial(make_getter, typed, self.lookup)
         watched = tuple(capture_guards(typed, find_value, arguments))
         fleeting = tuple(map(find_value, (*typed.nowhere, *typed.compared)))
-        situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
+        situation = self._situation(typed, watched, alias, arguments)
+        specs = self._specs(arguments, typed.constant)
         wanted = {path_text(watch.path): watch.spec for watch in watched} | dict(opened or specs)
-        used_numbers = numbers & typed.used.keys()
-        general = generalization_reason(specs, wanted, sorted(map(str, used_numbers)))
+        used = _in_use(typed, numbers) & typed.used.keys()
+        general = generalization_reason(specs, wanted, sorted(map(str, used)))
         return Specialization(
             situation=situation,
             reason=general or recompile_reason(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
             routine=routine,
-            codes=CodeVariants(
-                procedure, partial(_recording, select_cpu_branches(typed.procedure))
-            ),
+            codes=_code_variants(typed, procedure),
             inputs=tuple(
                 find_value(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
@@ -376,7 +377,7 @@ class SpecializationCache(ReentrantLock):
             find=find_value,
             arrays=tuple(find_value(path, use="identity") for path in typed.passed),
             has_fields=any(path.owner is not None for path in typed.passed),
-            is_general=bool(opened or shapes or used_numbers),
+            is_general=bool(opened or shapes or used),
             fleeting=fleeting,
             same=identity_classes(fleeting, arguments),
             scalars=tuple(
@@ -426,7 +427,7 @@ class SpecializationCache(ReentrantLock):
                 describe_input,
                 self._captured_value,
                 alias,
-                self._statics,
+                _NO_STATICS,  # not those of other calls: a result depends on its call alone
                 numbers,
                 dynamic,
             )
@@ -434,9 +435,10 @@ class SpecializationCache(ReentrantLock):
             self._needed = {**typed.needed, **self._needed}
             typed = replace(typed, needed=self._needed)
             aliases = find_aliases(typed, self.lookup, arguments)
-            if not aliases:
+            if not aliases and _in_use(typed, numbers) == numbers:
                 return typed, alias
             alias |= aliases
+            numbers = _in_use(typed, numbers)
 
     def _captured_value(self, name: str) -> object:
         """Return the captured value of a name, MISSING for a name that is only a local's."""
@@ -454,6 +456,38 @@ class SpecializationCache(ReentrantLock):
                     )
                     captured = {path: spec for path, spec in current if spec is not None}
                     yield variant.situation, captured
+
+
+def _code_variants(typed: Typed, procedure: Procedure) -> CodeVariants:
+    return CodeVariants(procedure, partial(_recording, select_cpu_branches(typed.procedure)))
+
+
+def _is_recorded() -> bool:
+    return RUNTIME.recording(settings.current().debug_log_from_routines) is not None
+
+
+def _in_use(typed: Typed, numbers: frozenset[Path]) -> frozenset[Path]:
+    """Return those of the dynamic numbers that would be static if they were not dynamic; other
+    parameters are run-time values in any case."""
+    return frozenset(
+        path
+        for path in numbers
+        if not path.is_parameter
+        or path.root in typed.preferred
+        or isinstance(typed.used.get(path), ConstantSpec)
+    )
+
+
+def _is_usable(
+    specialization: Specialization, constant: frozenset[str], specs: Specs, wanted: Specs
+) -> bool:
+    """Whether a general specialization has no more static parameters than `constant`, which are
+    compared, and computes what those for static sizes do."""
+    return (
+        specialization.typed.constant <= constant
+        and can_take_copies(specialization, specs, wanted)
+        and not any(path.is_parameter for path in sizes_to_fix(specialization))
+    )
 
 
 def _has_memory_requests(procedure: Procedure) -> bool:

@@ -51,8 +51,6 @@ class NumberHistory:
 
     seen: dict[Path, set[str]] = field(default_factory=dict)
     closed: set[Path] = field(default_factory=set)
-    free: frozenset[str] = frozenset()
-    """The dynamic parameters: their values are no longer compared."""
 
     def opened(self) -> frozenset[Path]:
         """Return the paths of the numbers that are dynamic from now on."""
@@ -69,16 +67,10 @@ class NumberHistory:
             match specialization.situation.arguments[name]:
                 case ConstantSpec(kind, text) if kind is int or issubclass(kind, np.integer):
                     self.seen.setdefault(Path(name), set()).add(text)
-        self._update_free()
 
     def close(self, paths: frozenset[Path]) -> None:
         """Exclude numbers that have to be static."""
         self.closed |= paths
-        self._update_free()
-
-    def _update_free(self) -> None:
-        """Update `free`, the parameters that have become dynamic."""
-        self.free = frozenset(path.root for path in self.opened() if path.is_parameter)
 
 
 @dataclass
@@ -130,6 +122,9 @@ def _erase_sizes(spec: ArraySpec) -> ArraySpec:
 class VariantTable:
     """The specializations for one choice of settings, by cheap key and by specifications."""
 
+    constants: tuple[frozenset[str], ...] = ()
+    """The parameters that are constants in specializations, the latest first: the key of each has
+    the values of its own."""
     quick: Variants = field(default_factory=dict)
     full: Variants = field(default_factory=dict)
     general_variants: list[tuple[Specs, Specialization]] = field(default_factory=list)
@@ -144,8 +139,14 @@ class VariantTable:
 
     def note(self, specialization: Specialization) -> None:
         """Record the numbers and sizes of a specialization."""
+        constant = specialization.typed.constant
+        self.constants = (constant, *(known for known in self.constants if known != constant))
         self.numbers.note(specialization)
         self.shapes.note(specialization)
+
+    def find_exact(self, specs: Specs) -> tuple[Specialization, ...]:
+        """Return the specializations for exactly these specifications."""
+        return self.full.get(tuple(specs.values()), ())
 
     def find_general(self, specs: Specs) -> Iterator[Specialization]:
         """Yield the general specializations that match a call, also with copies to C order."""

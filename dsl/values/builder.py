@@ -152,6 +152,8 @@ class Context:
     locals: list[Node] = field(default_factory=list)
     origin: dict[Symbol, str] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
+    preferred: set[str] = field(default_factory=set)
+    """Those of `given` whose values would be known while compiling if they were not."""
     """Names in `origin` that calls gave many values: dynamic where they can be."""
     assigned: frozenset[str] = frozenset()
     """Those of `given` that the function assigns: they are dynamic in every specialization."""
@@ -551,6 +553,7 @@ class Context:
         names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
         if not names <= self.given:
             raise NeedStatic(frozenset(names - self.given))
+        self.preferred |= names
 
     def require_static(self, index: Affine) -> None:
         """Raise NeedStatic or NeedUnroll where either makes symbols of `index` static."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals import cd
 from plusequals.base import settings
 from plusequals.dsl.specialize.signature import describe_input
 from plusequals.dsl.specialize.variant_table import (
@@ -307,3 +309,55 @@ def test_sizes_that_decide_only_values_are_dynamic(body: str) -> None:
         x = np.arange(float(n)) + 1
         np.testing.assert_allclose(f(x), plain["f"](x))
     assert "any size" in f.specialise(x).reason
+
+
+def greatest(x: Any, n: Any, part: bool) -> Any:
+    total = x[:n].sum() if part else x.sum()
+    return max(n, 2.0), total
+
+
+def powers(x: Any, n: Any, part: bool) -> Any:
+    total = x[:n].sum() if part else x.sum()
+    return min(n, len(x)), n**2, total
+
+
+def at(x: Any, n: Any, part: bool) -> Any:
+    return x[:n].sum() if part else x[n]
+
+
+def quotient(x: Any, n: Any, part: bool) -> Any:
+    return x[:n].sum() if part else 10 // n
+
+
+def _outcome(call: Any) -> tuple[Any, ...]:
+    try:
+        values = call()
+    except pe.CdError as problem:
+        return (problem.code,)
+    values = values if isinstance(values, tuple) else (values,)
+    return tuple((type(value), repr(value)) for value in values)
+
+
+@pytest.mark.parametrize("function", [greatest, powers, at, quotient])
+def test_static_parameters_of_other_calls_change_no_result(function: Any) -> None:
+    """A call that needs the value of a number leaves it a run-time value in all others."""
+    used, x = cd(backend="numpy")(function), np.arange(6.0)
+    numbers = (5, 4, 3, 2, 1, -1, 0, np.int8(3), np.int64(3), 2**20)
+    for part in (False, True, False):
+        for n in numbers:
+            new = cd(backend="numpy")(function)
+            got, wanted = _outcome(partial(used, x, n, part)), _outcome(partial(new, x, n, part))
+            assert got == wanted, (n, part)
+
+
+def test_run_time_numbers_share_a_specialization_beside_static_ones() -> None:
+    used, x = cd(backend="numpy")(greatest), np.arange(6.0)
+    for n, part in ((3, True), (3, False)):
+        used(x, n, part)
+    assert [used.explain(x, n, False).why for n in range(4, 8)] == [
+        used.explain(x, 3, False).why
+    ] * 4
+    for n in (4, 5, 6, 7):
+        assert used(x, n, True) == (n, x[:n].sum())
+        assert used(x, n, False) == (n, 15.0)
+    assert type(used(x, 7, True)[0]) is int and type(used(x, 7, False)[0]) is float

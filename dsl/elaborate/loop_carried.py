@@ -303,7 +303,7 @@ def _refuse_carried_constants(
         if is_number(before) or isinstance(before, Array):
             continue
         is_static = isinstance(before, Group | Static)
-        is_read = use[name] == "read" or name in called
+        is_read = use.get(name) == "read" or name in called
         if (is_static or is_read) and current is not None and not same_binding(current, before):
             raise error(
                 "CD0208",

@@ -44,7 +44,7 @@ from ..elaborate.typed import (
     Update,
     Updating,
 )
-from ..specialize.signature import cheap_key, has_arrays, is_field, is_foreign, is_like_tuple
+from ..specialize.signature import cheap_key, is_field, is_foreign, is_group, is_like_tuple
 from ..specialize.variants import Getter, Match, Specialization, replaced_array_error
 from ..values.values import Path
 
@@ -146,7 +146,7 @@ def _is_covered_by_key(path: Path, arguments: Arguments) -> bool:
     """Whether the key of an argument covers the value of a path; see `signature.quick_key`."""
     value: Any = None if path.captured else arguments[path.root]
     for step in path.steps:
-        is_covered = is_like_tuple(type(value)) or has_arrays(value)
+        is_covered = is_like_tuple(type(value)) or is_group(value)
         if not is_covered or not isinstance(step, int):
             return False
         value = value[step]

@@ -51,6 +51,8 @@ _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype
 """Types of constants that never change: the same object means the same value."""
 _MANY = 16
 """A tuple of more constants that is captured has to be the same object."""
+_MOST_ITEMS = 1024
+"""A list of more items goes the long way: each has a guard of its own."""
 
 
 def fast_path_loader(match: Match) -> CallerLibrary | None:
@@ -291,6 +293,8 @@ class _Steps:
             case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
                 check = Guard.SAME, value
             case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
+                if len(keys) > _MOST_ITEMS:
+                    raise Unfit
                 check = Guard.SIZED, kind, len(keys)
                 for number, item_key in enumerate(keys):
                     inner = Path(path.root, (*path.steps, number), path.captured)

@@ -19,6 +19,7 @@ from ..elaborate.captures.inputs import DEEPEST, ArraySpec, Spec, spec_of
 from ..elaborate.captures.instances import c_method_of
 from ..source.function_source import MISSING
 from ..values.array_types import ArrayType
+from ..values.types import kind_of_number
 
 if TYPE_CHECKING:
     from ...backends.runtime import field as fields
@@ -89,7 +90,7 @@ def cheap_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
     if kind is list:
         if not static and (layout := _list_layout(value)) is not None:
             return ("list", *layout)
-        if has_arrays(value) and depth > 0:
+        if (static or is_group(value)) and depth > 0:
             return (list, *[cheap_key(item, True, depth - 1) for item in value])
     spec = None if issubclass(kind, np.ndarray) else describe_input(value, static)
     if spec is not None and not (isinstance(spec, ArraySpec) and is_foreign(value)):
@@ -134,6 +135,17 @@ def _list_layout(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | No
 def has_arrays(value: object) -> TypeGuard[list[Any]]:
     """Whether a value is a list that contains arrays, which is no array itself."""
     return type(value) is list and any(isinstance(item, np.ndarray) for item in value)
+
+
+def is_group(value: object) -> TypeGuard[list[Any]]:
+    """Whether a list holds more than numbers and lists, so that it is surely no array itself.
+
+    >>> is_group([1, [2.0]]), is_group([1, "a"]), is_group([(1, 2)])
+    (False, True, True)
+    """
+    return type(value) is list and any(
+        type(item) is not list and kind_of_number(item) is None for item in value
+    )
 
 
 def _is_tensor(value: object) -> TypeGuard[tensors.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import copy
 import ctypes
 import datetime
 import functools
@@ -168,6 +169,41 @@ def test_captured_values_are_looked_up_in_each_call(long_ways: list[str]) -> Non
     repeated(long_ways, lambda: g(x))
     scale = 5
     np.testing.assert_array_equal(g(x), 5 * x)
+
+
+class Gain:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+
+LISTS: list[tuple[str, list[Any], Callable[[list[Any]], object]]] = [
+    ("L[1] * x", [1, 2, 3], lambda items: items.__setitem__(1, 5)),
+    ("L[1] * x", [1, 2, 3], lambda items: items.__setitem__(1, 2.5)),
+    ("L[1] * x", [1, True, 3], lambda items: items.__setitem__(1, 7)),
+    ("len(L) * x", ["a", 1.5], lambda items: items.append(2)),
+    ("sum(a + b for a, b in L) * x", [(1, 2), (3, 4)], lambda items: items.__setitem__(0, (8, 1))),
+    ("L[0][1] * x", [[1.0, 2.0], []], lambda items: items[0].__setitem__(1, -0.0)),
+    ("L[1].by * x - L[0].by", [Gain(2.0), Gain(3.0)], lambda items: setattr(items[1], "by", 0.5)),
+    ("L[1].by * x - L[0].by", [Gain(2.0), Gain(3.0)], lambda items: items.reverse()),
+]
+
+
+@pytest.mark.parametrize(("text", "items", "change"), LISTS)
+@pytest.mark.parametrize("is_argument", [False, True])
+def test_items_of_lists_are_compared_in_each_call(
+    long_ways: list[str], text: str, items: list[Any], change: Any, is_argument: bool
+) -> None:
+    x, items = np.arange(3.0), copy.deepcopy(items)
+    if is_argument:
+        if not any(isinstance(item, str | tuple | Gain) for item in items):
+            pytest.skip("a list of numbers alone is an array")
+        f = functools.partial(made(f"def f(L, x):\n    return {text}"), items, x)
+    else:
+        f = functools.partial(made(f"def f(x):\n    return {text}", L=items), x)
+    np.testing.assert_array_equal(repeated(long_ways, f)[0], eval(text, {"L": items, "x": x}))
+    change(items)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(), eval(text, {"L": items, "x": x}))
 
 
 def test_a_name_that_comes_to_be_hides_the_one_further_out(long_ways: list[str]) -> None:

@@ -56,23 +56,26 @@ def holding(item: object) -> list[Any]:
 @pytest.mark.parametrize(
     "value", [holding(None), holding(np.ones(3)), (holding(1.0),), [[holding(None)]]]
 )
-def test_a_list_that_holds_itself_is_refused(value: object) -> None:
+@pytest.mark.parametrize("static", [False, True])
+def test_a_list_that_holds_itself_is_refused(value: object, static: bool) -> None:
     with pytest.raises(pe.CdError, match="CD0702.*holds itself"):
-        cheap_key(value, False)
+        cheap_key(value, static)
 
 
 LISTS: list[Any] = [
     [1.0, 2.0], [3.0, 4], [1, 2], [True, False], [1, 2**63], [1.0, 2**63], [-(2**63), 0], [],
     [[1, 2], [3, 4]], [[1.0, 2], [3, 4]], [[1, 2]], [[[1.0]]], [1.0], [np.float32(1), 2.0],
-    [(1, 2)], [(1.0, 2.0)], [np.float64(1.0), 2.0], [-0.0, np.inf],
+    [(1, 2)], [(1.0, 2.0)], [(1, 3)], ["a", 1], ["a", 2], [[1], "a"],
+    [np.float64(1.0), 2.0], [-0.0, np.inf],
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("one", LISTS, ids=repr)
 def test_keys_of_lists_tell_of_what_is_made_of_them(one: list[Any]) -> None:
     for other in LISTS:
-        if cheap_key(one, False) == cheap_key(other, False):
-            assert describe_input(one, False) == describe_input(other, False)
+        for static in (False, True):
+            if cheap_key(one, static) == cheap_key(other, static):
+                assert describe_input(one, static) == describe_input(other, static)
 
 
 def test_values_in_a_list_of_numbers_do_not_matter() -> None:

@@ -215,6 +215,11 @@ def _cannot_unroll(statement: s.For, count: int | None) -> CdError:
     )  # fmt: skip
 
 
+def _uses_parameters(frame: Frame, source: IterationSpace) -> bool:
+    """Whether integer parameters, which may become static, count the iterations of a loop."""
+    return not frame.ctx.origin.keys().isdisjoint((source.hi - source.lo).symbols())
+
+
 def _emit_loop(
     frame: Frame, statement: s.For, source: IterationSpace, stored: Stored, run: Run
 ) -> None:
@@ -224,13 +229,14 @@ def _emit_loop(
     if isinstance(statement.target, s.Name):
         ctx.said.add(symbol)
     ctx.unrollable[symbol] = statement
+    if constant_trip_count(source) is None and not _uses_parameters(frame, source):
+        ctx.uncounted.add(symbol)
     final = last_value(source.lo, source.hi, source.step)
     first, last = (source.lo, final) if source.step > 0 else (final, source.lo)
     assumptions = ctx.assumptions.with_bounds(symbol, first, last)
     if ((last - first).constant or 0) >= 0:  # a loop without iterations gives no facts
         assumptions = assumptions.with_facts(last - first)
-    header = s.For(statement.target, statement.iterable, (), span)
-    targets = tuple(rebound_names((header,)))
+    targets = tuple(rebound_names((s.For(statement.target, statement.iterable, (), span),)))
     is_nested = frame.in_loop
     live_after = _live_targets(frame, statement, targets)
     entry_values = {name: frame.names.get(name) for name in live_after}

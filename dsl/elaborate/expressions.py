@@ -351,7 +351,9 @@ def _with_keys(frame: Frame, base: Value, e: s.Subscript) -> list[Value]:
     """Return a base that is no array, and the values of its subscripts behind it."""
     operands = [base]
     for item in e.items:
-        operands.append(after(frame.ctx, operands, partial(evaluate, frame, item), item.span))
+        operands.append(
+            after(frame.ctx, operands, partial(_subscript_item, frame, item), item.span)
+        )
     return operands
 
 
@@ -382,25 +384,42 @@ def _stray_letter(frame: Frame, item: s.Expr, problem: CdNameError) -> s.Name | 
 def _table_item(
     frame: Frame, base: Value, keys: list[Value], e: s.Subscript, owner: s.Expr
 ) -> Value | None:
-    """Return the number of a long sequence at a run-time position; None for other subscripts."""
+    """Return the item of a sequence of numbers at a run-time position; None for other subscripts.
+
+    In a short sequence what can be known when compiling, a loop variable too, selects the item
+    then.
+    """
     if len(e.items) != 1 or isinstance(e.items[0], s.Slice) or frame.ctx.constant is None:
         return None
     members = base.items if isinstance(base, Group) else getattr(base, "value", ())
-    if not isinstance(members, tuple | list) or len(members) <= LEAST:
-        return None
     at = value_of(keys[0])
-    if not isinstance(at, Scalar) or at.kind.dtype.kind not in "iu":
+    number = at.index if isinstance(at, Edge) else at
+    if not isinstance(members, tuple | list) or not isinstance(number, Scalar):
         return None
-    if isinstance(at.expr, Position) and not frame.ctx.assumptions.nonnegative(at.expr.index):
-        frame.ctx.prefer_static(at.expr.index)
-        frame.ctx.require_unrolled((at.expr.index,))  # negative positions count from the end
-    read = items_table(frame.ctx, elements(frame, base, e.span), e.span)
-    table = None if read is None else read(const(0))
-    if not isinstance(table, Scalar) or not isinstance(table.expr, Read):
+    position = None if isinstance(at, Edge) else position_of(at)
+    if len(members) <= LEAST and position is not None:
+        if frame.ctx.uncounted.isdisjoint(position.symbols()):
+            return None
+    if not members or number.kind.dtype.kind not in "iu":
         return None
-    table_array = frame.ctx.whole(table.expr.node, e.span)
-    item = as_scalar(subscript(frame.ctx, table_array, [at], e.span, owner.span.text), e.span)
-    return Scalar(item.expr, table.kind)
+    if position is not None and not frame.ctx.assumptions.nonnegative(position):
+        frame.ctx.prefer_static(position)
+        frame.ctx.require_unrolled((position,))  # negative positions count from the end
+    read = items_table(frame.ctx, elements(frame, base, e.span), e.span, 0)
+    return None if read is None else _read_at(frame, read(const(0)), at, e, owner)
+
+
+def _read_at(frame: Frame, first: Value, at: Value, e: s.Subscript, owner: s.Expr) -> Value | None:
+    """Return the item of tables at a position, where their first one is given."""
+    if isinstance(first, Group):
+        members = [_read_at(frame, member, at, e, owner) for member in first.items]
+        known = [member for member in members if member is not None]
+        return first.of(known) if len(known) == len(members) else None
+    if not isinstance(first, Scalar) or not isinstance(first.expr, Read):
+        return None
+    array = frame.ctx.whole(first.expr.node, e.span)
+    item = as_scalar(subscript(frame.ctx, array, [at], e.span, owner.span.text), e.span)
+    return Scalar(item.expr, first.kind if item.kind.dtype == first.kind.dtype else item.kind)
 
 
 def _subscript_item(frame: Frame, item: s.Expr) -> Value:
@@ -452,7 +471,7 @@ def _key_object(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> obj
             return at.constant
         frame.ctx.require_static(at)
     _refuse_index_of_no_array(frame, e, item)
-    raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
+    raise refusals.unknown_key(e, evaluate(frame, e.value), value_of(value), item.span)
 
 
 def _group_item(frame: Frame, group: Group, keys: list[Value], e: s.Subscript) -> Value:

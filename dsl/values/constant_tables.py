@@ -84,20 +84,21 @@ def _flatten_item(value: Value, numbers: list[_Number]) -> Any:
 
 
 def items_table(
-    ctx: Context, items: Sequence[Value], span: Span
+    ctx: Context, items: Sequence[Value], span: Span, least: int = LEAST
 ) -> Callable[[Affine], Value] | None:
-    """Return a reader of the items of a long sequence at a run-time position, None if not a table.
+    """Return a reader of the items of a sequence at a run-time position, None if not a table.
 
-    The items are numbers of one Python type, or tuples or lists of them of one structure.
+    The items, more than `least`, are numbers of one Python type, or tuples or lists of them of one
+    structure.
     """
-    if len(items) <= LEAST or ctx.constant is None:
+    if len(items) <= least or ctx.constant is None:
         return None
     first = items[0]
     if isinstance(first, Group | Static) and (width := _count_items(first)) is not None:
         rows = [_list_items(item) for item in items if _count_items(item) == width]
         if len(rows) < len(items):
             return None
-        columns = [items_table(ctx, [row[n] for row in rows], span) for n in range(width)]
+        columns = [items_table(ctx, [row[n] for row in rows], span, least) for n in range(width)]
         readers = [column for column in columns if column is not None]
         if len(readers) < width:
             return None

@@ -276,7 +276,7 @@ def f(y):
 
 === rt_key: np.ones(3), np.array([1])
 def f(y, p):
-    t = (1, 2, 3)
+    t = (y, 2 * y)
     return t[p[0]]
 
 === neg_str: np.ones(3) => `str 'a'`

@@ -15,7 +15,9 @@ from ....base.diagnostic import (
 from ...source import surface as s
 from ...values.arrays import describe
 from ...values.builder import error
-from ...values.values import Array, Value
+from ...values.types import kind_of_number
+from ...values.values import Array, Group, Scalar, Static, Value
+from ..bindings import is_number
 from ..scope import Frame, parts
 
 
@@ -93,6 +95,26 @@ def unreduced(name: str, span: Span) -> CdError:
         "the left for it", span,
         helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
     )  # fmt: skip
+
+
+def unknown_key(e: s.Subscript, base: Value, key: Value, span: Span) -> CdError:
+    """Return CdTypeError CD0413 for a run-time key of what is no array."""
+    match base:
+        case Group(members):
+            are_numbers = all(map(is_number, members))
+        case Static(tuple() | list() as items):
+            are_numbers = all(kind_of_number(item) is not None for item in items)
+        case _:
+            return error("CD0413", CdTypeError, "this key has to be known when compiling", span)
+    owner, text = e.value.span.text, e.span.text
+    if isinstance(key, Scalar) and key.kind.dtype.kind not in "iu":
+        way_out = f"convert it to an integer: `int({span.text})`"
+    elif are_numbers:
+        way_out = f"make an array of the numbers: `np.array({owner}){text[len(owner) :]}`"
+    else:
+        way_out = "test the position, and use each item in a branch: `if k == 0: ...`"
+    message = "this position has to be known when compiling"
+    return error("CD0413", CdTypeError, message, span, helps=(way_out,))
 
 
 _INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"

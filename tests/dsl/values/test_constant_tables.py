@@ -24,6 +24,10 @@ NESTED = [[i * j for j in range(16)] for i in range(16)]
 PAIRS = [(k, k * 0.5) for k in range(100)]
 NEGATIVE = [-3, -2, -1, 0, 1, 2] * 20
 MIXED = [1, 2.5] * 60
+DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+RATES = (0.5, 0.25, -0.0)
+POINTS = [(0, 1.5), (2, 3.5), (-4, 0.5)]
+SQUARE = [[k * m for m in range(4)] for k in range(4)]
 LARGE = [2**40 + k for k in range(100)]
 
 
@@ -83,7 +87,32 @@ def at_positions(x: Any, k: Any) -> Any:
     return s, FLOATS[k], TABLE[int(x[2])]
 
 
-FUNCTIONS = (written, of_types, weighted, many_ways, known_afterwards, at_positions)
+def at_positions_of_few(x: Any, k: Any) -> Any:
+    s, m, d = 0, 0, int(x[2]) + 200
+    while d > DAYS[m]:
+        d -= DAYS[m]
+        m += 1
+    for v in (x - 1).astype(int):
+        a, b = POINTS[v]
+        s += a * b + SQUARE[v][k - 3] + SQUARE[k - 3][v]
+    for j in range(1, int(x[2])):  # so many iterations as only the run knows
+        s += DAYS[j - 1] * POINTS[j][0]
+        for n in range(j):
+            s += DAYS[n]
+    return (
+        s,
+        m,
+        d,
+        DAYS[int(x[1])],
+        RATES[int(x[0])],
+        (2.5, 1.5, 0.5)[int(x[1])],
+        x * DAYS[int(x[0])],
+    )
+
+
+FUNCTIONS = (
+    written, of_types, weighted, many_ways, known_afterwards, at_positions, at_positions_of_few
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -95,6 +124,41 @@ def test_tables_give_what_python_gives(function: Callable[..., Any], backend: st
             assert type(got) is type(wanted)
             assert getattr(got, "dtype", None) == getattr(wanted, "dtype", None)
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_position_outside_of_a_few_numbers_is_an_error(backend: str) -> None:
+    f = pe.cd_from_source("lambda x: DAYS[x[0]]", {"DAYS": DAYS}, backend=backend)
+    for at in (-1, 12):
+        with pytest.raises(IndexError, match=f"index {at} is out of range for axis 0 of `DAYS`"):
+            f(np.array([at]))
+    text = "lambda x: (DAYS[clamp(x[0])], DAYS[pad(x[0])], DAYS[wrap(x[0])])"
+    g = pe.cd_from_source(text, {"DAYS": DAYS}, backend=backend)
+    assert [g(np.array([at])) for at in (-1, 1, 13)] == [(31, 0, 31), (28, 28, 28), (31, 0, 28)]
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("[1, 2.5][x[0]]", "make an array of the numbers: `np.array([1, 2.5])[x[0]]`"),
+        ("DAYS[: x[0]]", "make an array of the numbers: `np.array(DAYS)[: x[0]]`"),
+        ("(x[0], x[1])[x[0]]", "make an array of the numbers: `np.array((x[0], x[1]))[x[0]]`"),
+        ("(x, -x)[x[0]]", "test the position, and use each item in a branch: `if k == 0: ...`"),
+        ("DAYS[x[0] / 2]", "convert it to an integer: `int(x[0] / 2)`"),
+        ("'abc'[x[0]]", "use a number or a text written in the source"),
+    ],
+)
+def test_the_way_out_of_a_position_that_only_the_run_knows(text: str, help: str) -> None:
+    names = {"DAYS": DAYS, "np": np}
+    with pytest.raises(TypeError) as raised:
+        pe.cd_from_source(f"lambda x: {text}", names)(np.array([1, 2]))
+    problem = raised.value
+    assert isinstance(problem, pe.CdError)
+    assert (problem.code, problem.diagnostics[0].helps) == ("CD0413", (help,))
+    if help.startswith("make an array"):
+        told = help.split("`")[1]
+        expected = eval(told, names, {"x": np.array([1, 2])})
+        got = pe.cd_from_source(f"lambda x: {told}.sum()", names)(np.array([1, 2]))
+        assert got == expected.sum()
 
 
 @pytest.mark.parametrize("items", [70, 3000])

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from ...base.diagnostic import NOWHERE, CdError, CdTypeError
+from ...base.diagnostic import NOWHERE, CdError, CdTypeError, Span
 from ...lowering.ir.assignments import Assign, Check, For, Statement
 from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Position, Reduce, Select, walk
@@ -204,7 +204,10 @@ def _unroll_item(
         if not condition.value:
             return []
     if isinstance(e.element, s.Starred):
-        return elements(frame, evaluate(frame, e.element.value), e.span)
+        inner = evaluate(frame, e.element.value)
+        if isinstance(inner, Masked):  # of a `for` with a test
+            raise _unknown_length(e.span)
+        return elements(frame, inner, e.span)
     return [bindings.materialized(frame.ctx, evaluate(frame, e.element), "item", e.span)]
 
 
@@ -407,6 +410,8 @@ def _expression(
 
 def _too_many_items(e: s.Comprehension, source: iteration_space.IterationSpace) -> CdError:
     """Return CdTypeError CD0437 for a comprehension that is neither unrolled nor an array."""
+    if e.tests:
+        return _unknown_length(e.span)
     count = iteration_space.constant_trip_count(source)
     items = "items whose number is known at run time only" if count is None else f"{count} items"
     return error(
@@ -414,4 +419,16 @@ def _too_many_items(e: s.Comprehension, source: iteration_space.IterationSpace) 
         f"a list of {items} is an array, so each has to be a number, or a new array, all of one "
         "shape", e.span,
         helps=("copy what is a view: `x[k:k + 3].copy()`", *iteration_space.instead_of(e)),
+    )  # fmt: skip
+
+
+def _unknown_length(span: Span) -> CdError:
+    """Return CdTypeError CD0437 for a comprehension with a test whose items cannot be masked."""
+    return error(
+        "CD0437", CdTypeError,
+        "a list whose length a test decides has one `for`, and numbers as items", span,
+        helps=(
+            "fill an array in a loop, and count: `found, n = np.zeros((size, 2), np.int64), 0` "
+            "before it, `found[n] = a, b` and `n += 1` under the test; `found[:n]` are they",
+        ),
     )  # fmt: skip

@@ -265,3 +265,16 @@ def test_a_test_of_elements_needs_no_static_integer() -> None:
     f = pe.cd_from_source("lambda x, n: sum([x[v] for v in range(n) if v > 1])", backend="numpy")
     assert f(np.arange(4.0), 4) == 5 and f(np.arange(4.0), 3) == 2
     assert "`n` is" not in f.explain(np.arange(4.0), 2).why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[(r, k) for r in range(3) for k in range(3) if x[r] > 1]",
+        "[3 * r + k for r in range(3) for k in range(3) if x[k] > r]",
+        "[(v, 1) for v in x if v > 1]",
+    ],
+)
+def test_a_list_whose_length_a_test_decides_names_its_limits(text: str) -> None:
+    with pytest.raises(pe.CdError, match="CD0437.* has one `for`, and numbers as items"):
+        pe.cd_from_source(f"lambda x: len({text})", {"np": np}, backend="numpy")(np.arange(3.0))

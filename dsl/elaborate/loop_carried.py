@@ -338,7 +338,9 @@ def _carried_constant_helps(name: str, before: Value) -> tuple[str, ...]:
                 f"change it in place: `{name} *= 2`, `{name} += y[mask]`",
                 f"or select in the loop, from a whole array: `{name} = x[mask]`",
             )
-        case Group() | Static(None | bool() | str() | tuple() | list()):
+        case Static(None):
+            return (f"give it a number or an array of the loop's kind: `{name} = 0.0` before it",)
+        case Group() | Static(bool() | str() | tuple() | list()):
             return (
                 "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
                 "`a, b = b, a + b` in it",

@@ -236,6 +236,15 @@ def test_what_cannot_go_on_is_refused(body: str, says: str) -> None:
     refused("x, y, t", body, X.copy(), X * 3, 1.0, says=(says,))
 
 
+def test_none_that_the_loop_replaces_has_a_way_out() -> None:
+    body = "s, w = 0.0, {}\nfor k in range(3):\n    s += {}\n    w = x[k]\nreturn s"
+    way = "give it a number or an array of the loop's kind: `w = 0.0` before it"
+    text = body.format("None", "0.0 if w is None else w")
+    refused("x", text, X.ravel(), says=("`w` is None before the loop",), offers=(way,))
+    fixed = body.format("0.0", "w")
+    assert_same(run("numpy", "x", fixed, X.ravel()), plain("x", fixed, X.ravel()))
+
+
 def test_a_round_that_is_left_by_a_return_needs_no_slot() -> None:
     body = (
         "for k in range(3):\n    if x.sum() > k:\n        x = x * 2\n        return x\nreturn x + 1"

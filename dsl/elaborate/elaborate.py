@@ -19,7 +19,6 @@ from ...base.diagnostic import (  # fmt: skip
     CdNameError,
     CdSyntaxError,
     CdTypeError,
-    CdValueError,
     Label,
     Span,
     raise_internal_error,
@@ -34,6 +33,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
 from ..source import surface as s
 from ..source.function_source import MISSING
+from ..values.adapting import too_large
 from ..values.attribution import standing_in
 from ..values.builder import Context, NeedLists, NeedOrder, NeedState, NeedStatic, NeedUnroll, error
 from ..values.call_site import LIBRARY
@@ -129,8 +129,7 @@ def elaborate(
         except (CdError, MemoryError):
             raise
         except OverflowError as why:
-            text = f"a number here is too large: {why}"
-            raise error("CD0461", CdValueError, text, function.span) from None
+            raise too_large(why, function.span) from None
         except RecursionError:
             raise error(
                 "CD0433", CdSyntaxError, "an expression or call nests too deeply to be compiled",

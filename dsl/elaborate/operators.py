@@ -72,11 +72,7 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     if op == "@":
         return _apply_ufunc(np.matmul, Site(ctx, span), left, right)
     _refuse_none(frame, op, left, right, span)
-    if op == "%" and isinstance(left, Static) and isinstance(left.value, str):
-        text = "a text is put together by an f-string here, not by `%`"
-        suggestion = 'write the values into it: `f"mean {v:.3f}"`'
-        if not (isinstance(right, Static) or as_python(right)):
-            raise error("CD0402", CdTypeError, text, span, helps=(suggestion,))
+    _refuse_run_time_texts(ctx, op, left, right, span)
     if isinstance(left, Static) and isinstance(right, Static):
         folded = now(PYTHON[op], (left.value, right.value), span)
         if not isinstance(folded.value, np.ndarray):  # a sequence and a number of NumPy's
@@ -286,6 +282,29 @@ def _combine_indices(op: str, left: Value, right: Value) -> Value | None:
     kinds = [value.kind for value in (left, right) if isinstance(value, Scalar)]
     kind = kinds[0] if len(kinds) == 1 or kinds[0].weak is False else kinds[-1]
     return Scalar(Position(result), kind)
+
+
+def _refuse_run_time_texts(ctx: Context, op: str, left: Value, right: Value, span: Span) -> None:
+    """Refuse (CD0402) a text that is made of what the run computes.
+
+    An integer parameter that a text is repeated by becomes static.
+    """
+    is_left = isinstance(left, Static) and isinstance(left.value, str)
+    text, other = (left, right) if is_left else (right, left)
+    if not (isinstance(text, Static) and isinstance(text.value, str)) or as_python(other):
+        return
+    if op == "%" and is_left:
+        raise error(
+            "CD0402", CdTypeError, "a text is put together by an f-string here, not by `%`", span,
+            helps=('write the values into it: `f"mean {v:.3f}"`',),
+        )  # fmt: skip
+    if op == "*" and isinstance(other, Scalar) and other.kind.dtype.kind in "iu":
+        if isinstance(other.expr, Position):
+            ctx.require_static(other.expr.index)
+        raise error(
+            "CD0402", CdTypeError, "a text is repeated here only as often as is known when "
+            "compiling", span, helps=("print the number, or one text in each iteration of a loop",),
+        )  # fmt: skip
 
 
 def _combine_sequences(

@@ -20,6 +20,7 @@ from ...lowering.ir.assignments import Block, Break, Continue, Statement
 from ...lowering.ir.ops import OPS
 from ..numpy.primitives import shaping
 from ..source import surface as s
+from ..values.adapting import too_large
 from ..values.arrays import as_array, describe
 from ..values.builder import NeedStatic, error
 from ..values.call_site import Site
@@ -121,8 +122,7 @@ def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
             return False
         raise
     except OverflowError as problem:
-        text = f"a number here is too large: {problem}"
-        raise error("CD0461", CdValueError, text, statement.span) from None
+        raise too_large(problem, statement.span) from None
     if isinstance(statement, s.Break | s.Continue):
         returns = at and isinstance(body[at - 1], s.Return)  # locals are dead after it
         frame.jumps.append(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...base.diagnostic import Span
+from ...base.diagnostic import CdError, CdValueError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
@@ -20,8 +20,9 @@ from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Sele
 from ...lowering.ir.indexing import Affine, Range, const
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import free_symbols
-from .builder import Context, compare
-from .types import TRUE, WEAK_INT, Kind, Unfit, both, number
+from .builder import Context, compare, error
+from .fix_hints import WAYS_OUT
+from .types import TRUE, WEAK_INT, Kind, TooLarge, Unfit, both, fits, number
 from .values import Array
 
 Combine = Callable[..., tuple[Expr, Kind]]
@@ -134,3 +135,12 @@ def _upper_test(ctx: Context, expr: Expr, index: Affine | None, hi: int) -> Expr
     if hi >= 2**63 or index is not None and ctx.assumptions.less(index, const(hi + 1)):
         return None
     return Apply(OPS["le"], (expr, Position(const(hi))), dtypes.bool_)
+
+
+def too_large(problem: OverflowError, span: Span) -> CdError:
+    """Return CdValueError CD0461 for a number that is too large for the code."""
+    helps = WAYS_OUT["CD0461"]
+    if isinstance(problem, TooLarge) and fits(problem.value, dtypes.uint64):
+        helps = (f"make it one of NumPy's: `np.uint64({problem.value})`", *helps)
+    text = f"a number here is too large: {problem}"
+    return error("CD0461", CdValueError, text, span, helps=helps)

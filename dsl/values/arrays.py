@@ -23,7 +23,7 @@ from .constant_tables import array_table
 from .fix_hints import PICK
 from .masks import aligned, unaligned
 from .memory_order import in_memory, of_operands, of_rest
-from .types import Kind, Unfit, apply, cast, join, kind_of_number, number, same_kind
+from .types import Kind, Unfit, apply, cast, fits, join, kind_of_number, number, same_kind
 from .values import (
     Array,
     Bound,
@@ -230,7 +230,7 @@ def elementwise(
         )
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
         if isinstance(problem, Unfit):
-            helps = (_suggest_wider(problem.dtype, numbers) or hint,)
+            helps = _suggest_wider(problem, numbers) or (hint,)
             raise error("CD0464", CdOverflowError, text, span, helps=helps) from None
         raise error("CD0404", CdTypeError, text, span, helps=(hint,)) from None
     order = of_operands(ctx, arrays, shape)
@@ -238,13 +238,17 @@ def elementwise(
     return result if shape else Scalar(expr, result.kind)
 
 
-def _suggest_wider(dtype: dtypes.DType, numbers: bool) -> str:
-    """Return the fix hint for an integer beyond a type that no integer type is wider than."""
+def _suggest_wider(problem: Unfit, numbers: bool) -> tuple[str, ...]:
+    """Return the fix hints for an integer beyond a type that no integer type is wider than."""
+    dtype = problem.dtype
     if dtype.kind not in "iu":
-        return "use a float: `1e300`"
+        return ("use a float: `1e300`",)
     if dtype.bits < 64:
-        return ""
-    return f"convert to floats first: `{'np.float64(v)' if numbers else 'x.astype(np.float64)'}`"
+        return ()
+    to, what = "float64", "floats"
+    if dtype.kind == "i" and fits(problem.value, dtypes.uint64):
+        to, what = "uint64", "unsigned integers"
+    return (f"convert to {what} first: `{f'np.{to}(v)' if numbers else f'x.astype(np.{to})'}`",)
 
 
 def _suggest_conversion(kinds: Sequence[str], numbers: bool, problem: str) -> str:

@@ -37,9 +37,17 @@ class Kind:
 class Unfit(TypeError):
     """A Python int is out of range of the integer type `dtype` that an operation casts it to."""
 
-    def __init__(self, text: str, dtype: DType) -> None:
+    def __init__(self, text: str, dtype: DType, value: int) -> None:
         super().__init__(text)
-        self.dtype = dtype
+        self.dtype, self.value = dtype, value
+
+
+class TooLarge(OverflowError):
+    """A Python int is out of range of the integer type in which code computes."""
+
+    def __init__(self, value: int, dtype: DType) -> None:
+        super().__init__(f"{digits(value)} does not fit in {dtype}")
+        self.value = value
 
 
 WEAK_BOOL = Kind(dtypes.bool_, True)
@@ -117,7 +125,7 @@ def cast(expr: Expr, dtype: DType) -> Expr:
     if expr.dtype is dtype:
         value = expr.value if isinstance(expr, Const) else 0
         if dtype.kind == "i" and isinstance(value, int) and not fits(value, dtype):
-            raise OverflowError(f"{digits(value)} does not fit in {dtype}")
+            raise TooLarge(value, dtype)
         return expr
     if isinstance(expr, Const) and (folded := _fold_cast(expr, dtype)) is not None:
         return folded
@@ -187,7 +195,7 @@ def _require_in_range(expr: Expr, kind: Kind, wanted: Kind) -> None:
     if not kind.weak or not isinstance(value, int) or isinstance(value, bool):
         return
     if not fits(value, wanted.dtype):
-        raise Unfit(f"{digits(value)} does not fit in {wanted.dtype.name}", wanted.dtype)
+        raise Unfit(f"{digits(value)} does not fit in {wanted.dtype.name}", wanted.dtype, value)
 
 
 def hold(*operands: Affine) -> None:
@@ -197,7 +205,7 @@ def hold(*operands: Affine) -> None:
     """
     for index in operands:
         if index.constant is not None and not fits(index.constant, dtypes.int64):
-            raise OverflowError(f"{digits(index.constant)} does not fit in int64")
+            raise TooLarge(index.constant, dtypes.int64)
 
 
 def fits(value: int, dtype: DType) -> bool:

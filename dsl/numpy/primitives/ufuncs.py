@@ -306,7 +306,7 @@ def require_fit(expr: Expr, kind: Kind, dtype: DType) -> None:
     """Refuse (Unfit) a Python integer out of the range of the integer type that it adapts to."""
     value = _weak_integer(expr, kind)
     if value is not None and dtype.kind in "iu" and not _is_representable(value, dtype):
-        raise Unfit(f"Python integer {value} is out of bounds for {dtype}", dtype)
+        raise Unfit(f"Python integer {value} is out of bounds for {dtype}", dtype, value)
 
 
 def _weak_integer(expr: Expr, kind: Kind) -> int | None:

@@ -282,3 +282,50 @@ def test_a_selection_is_an_array_beside_a_sequence(body: str) -> None:
 def test_a_tested_comprehension_is_joined_and_repeated_by_python_only(body: str) -> None:
     with pytest.raises(CdTypeError, match="CD0404"):
         run("numpy", "x", f"return len({body})", np.arange(3.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("'%d of %d' % (n, x[0, 0])", "f-string here, not by `%`"),
+        ("'#' * int(x[0, 0])", "as often as is known when compiling"),
+        ("int(x[0, 0]) * '#'", "as often as is known when compiling"),
+    ],
+)
+def test_a_text_of_what_the_run_computes_is_refused(text: str, message: str) -> None:
+    with pytest.raises(CdTypeError, match=f"CD0402.*{message}"):
+        run("numpy", "x, n", f"print({text})", X, 2)
+
+
+def test_a_text_is_repeated_by_a_parameter(capfd: pytest.CaptureFixture[str]) -> None:
+    run("numpy", "n", "print('=' * n, n * 'ab', 'a' * 0)", 3)
+    assert capfd.readouterr().out == "=== ababab \n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "help"),
+    [
+        ("n & (2**64 - 1)", "CD0464", "convert to unsigned integers first: `np.uint64(v)`"),
+        ("k + 2**63", "CD0464", "convert to unsigned integers first: `x.astype(np.uint64)`"),
+        ("k + 2**64", "CD0464", "convert to floats first: `x.astype(np.float64)`"),
+    ],
+)
+def test_a_way_out_of_large_integers_is_followed(text: str, told: str, help: str) -> None:
+    k = np.arange(3)
+    with pytest.raises(CdError) as raised:
+        run("numpy", "k, n", f"return {text}", k, 5)
+    assert (raised.value.code, raised.value.diagnostics[0].helps) == (told, (help,))
+    way = help.split("`")[1]
+    fixed = f"return {way.replace('v', 'n').replace('x', 'k', 1)}{text[1:]}"
+    if "2**64" not in text.replace("(2**64 - 1)", ""):
+        assert_same(run("numpy", "k, n", fixed, k, 5), plain("k, n", fixed, k, 5))
+
+
+def test_a_large_integer_of_a_loop_may_be_one_of_numpys() -> None:
+    body = "h = {}\nfor v in k:\n    h ^= {}\nreturn h"
+    with pytest.raises(CdValueError, match="CD0461") as raised:
+        run("numpy", "k", body.format(2**63 + 5, "int(v)"), np.arange(4))
+    way = raised.value.diagnostics[0].helps[0]
+    assert way == f"make it one of NumPy's: `np.uint64({2**63 + 5})`"
+    fixed = body.format(way.split("`")[1], "np.uint64(v)")
+    assert_same(run("numpy", "k", fixed, np.arange(4)), plain("k", fixed, np.arange(4)))

@@ -81,9 +81,10 @@ def pack_entry(
     """Return an encoded cache entry, None where it exceeds the limits.
 
     `form` are the numbers of positional and keyword arguments. Of the values, no `pairs` may
-    overlap, and `equals` have to be identical; `inputs` are passed to the code, as arrays where
-    flagged. Each result is a `ResultKind`, the address of its type, its size in bytes (of an
-    element where the code allocates it), its rank and its shape.
+    overlap, and `equals` have to be identical, or two objects where -1 minus the first number is
+    given; `inputs` are passed to the code, as arrays where flagged. Each result is a `ResultKind`,
+    the address of its type, its size in bytes (of an element where the code allocates it), its rank
+    and its shape.
     `returned` is a `ReturnKind`, the number of parts, and for each a `PartKind` with its operand,
     for a view the offset of its words after them; `code` are the addresses of the function, of its
     sizes and of the run-time library's table.

@@ -8,9 +8,10 @@ What has no place in a plan, such as what only Python can compare, goes the long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,6 +21,7 @@ from ...backends.call_entry import (
     ALIGNED,
     FLAGS,
     RANK,
+    VALUES,
     WRITABLE,
     CacheEntry,
     Guard,
@@ -50,9 +52,8 @@ if TYPE_CHECKING:
 _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
 """Types of constants that never change: the same object means the same value."""
 _MANY = 16
-"""A tuple of more constants that is captured has to be the same object."""
-_MOST_ITEMS = 1024
-"""A list of more items goes the long way: each has a guard of its own."""
+"""A tuple of more constants that is captured has to be the same object. More objects that have to
+be two are not compared pair by pair."""
 
 
 def fast_path_loader(match: Match) -> CallerLibrary | None:
@@ -152,7 +153,7 @@ def _guard_program(match: Match, arguments: Arguments, lookup: Lookup) -> GuardP
                 (steps.array(first), steps.array(second))
                 for first, second in variant.situation.alias.items()
             ),
-            *_one_object(steps, variant),
+            *_identities(steps, variant),
         ],
         inputs=inputs,
         results=[
@@ -166,13 +167,19 @@ def _guard_program(match: Match, arguments: Arguments, lookup: Lookup) -> GuardP
     )
 
 
-def _one_object(steps: _Steps, specialization: Specialization) -> list[tuple[int, int]]:
-    """Return the pairs of values that have to be one object; what has to be two is left out."""
+def _identities(steps: _Steps, specialization: Specialization) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of values that have to be one object or two, as `GuardProgram.equals` are."""
     same = specialization.same[len(specialization.typed.nowhere) :]
-    if len(set(same)) > 1:
-        raise Unfit
-    indices = [steps.index_of(path) for path in specialization.typed.compared]
-    return [(indices[0], index) for index in indices[1:]]
+    first_of: dict[int, int] = {}
+    for group, path in zip(same, specialization.typed.compared, strict=True):
+        index = steps.index_of(path)
+        if group in first_of:
+            yield first_of[group], index
+            continue
+        if len(first_of) == _MANY:
+            raise Unfit
+        yield from ((-1 - first, index) for first in first_of.values())
+        first_of[group] = index
 
 
 def _settling(steps: _Steps, written: Sequence[Path]) -> Callable[..., None] | None:
@@ -203,6 +210,11 @@ def _version(name: str, is_written: bool, tensor: Any) -> Array | None:
 def _written(fields: Sequence[tuple[int, str]], *values: Any) -> None:
     for owner, name in fields:
         values[owner].field(name).record_host_write()
+
+
+def _holds(items: tuple[Any, ...], value: list[Any]) -> bool:
+    """Whether a list, which may have been changed meanwhile, holds these objects."""
+    return type(value) is list and len(value) == len(items) and all(map(is_, value, items))
 
 
 def _is_fixed(value: object) -> bool:
@@ -293,9 +305,12 @@ class _Steps:
             case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
                 check = Guard.SAME, value
             case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
-                if len(keys) > _MOST_ITEMS:
-                    raise Unfit
                 check = Guard.SIZED, kind, len(keys)
+                if kind is list and len(keys) > _MANY and all(map(_is_fixed, value)):
+                    self.same_items(at, key, tuple(value))
+                    keys = []
+                if len(keys) > VALUES:
+                    raise Unfit
                 for number, item_key in enumerate(keys):
                     inner = Path(path.root, (*path.steps, number), path.captured)
                     self.check(self.index_of(inner), item_key, value[number], inner)
@@ -310,6 +325,13 @@ class _Steps:
             case _:
                 check = self.constant(key, value, path)
         self.guards[at].check = check
+
+    def same_items(self, at: int, key: Any, items: tuple[Any, ...]) -> None:
+        """Have a list hold these very items, which never change and have this key."""
+        if cheap_key([*items], True) != key:
+            raise Unfit
+        holds = partial(_holds, items)
+        self.guards.append(CallGuard((ValueSource.MADE, at, holds), (Guard.SAME, True)))
 
     def foreign(self, at: int, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
         """Return the check of an array of another class than NumPy's own.

@@ -55,7 +55,8 @@ class GuardProgram(NamedTuple):
     pairs: Sequence[tuple[int, int]]
     """Pairs of arrays that may not overlap."""
     equals: Sequence[tuple[int, int]]
-    """Pairs of values that have to be identical objects."""
+    """Pairs of values that have to be identical objects, or two objects where the first number is
+    -1 minus that of the value."""
     inputs: Sequence[tuple[int, bool]]
     """The arguments of the code in order (step, whether it is an array)."""
     results: Sequence[tuple[int, Any, tuple[int, ...]]]

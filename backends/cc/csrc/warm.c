@@ -281,8 +281,11 @@ static Outcome compared(Call *call, const Plan *plan)
     for (int64_t n = 0; n < plan->pairs; n++, pair += 2)
         if (call->low[pair[0]] < call->high[pair[1]] && call->low[pair[1]] < call->high[pair[0]])
             return MISSED;
-    for (int64_t n = 0; n < plan->equals; n++, pair += 2)
-        if (call->values[pair[0]] != call->values[pair[1]]) return MISSED;
+    for (int64_t n = 0; n < plan->equals; n++, pair += 2) {
+        int differ = pair[0] < 0;  // two objects have to be two
+        Object *first = call->values[differ ? -1 - pair[0] : pair[0]];
+        if ((first == call->values[pair[1]]) == differ) return MISSED;
+    }
     return DONE;
 }
 

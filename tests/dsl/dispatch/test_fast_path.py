@@ -175,6 +175,9 @@ class Gain:
     def __init__(self, by: float) -> None:
         self.by = by
 
+    def of(self, x: Any) -> Any:
+        return x * self.by
+
 
 LISTS: list[tuple[str, list[Any], Callable[[list[Any]], object]]] = [
     ("L[1] * x", [1, 2, 3], lambda items: items.__setitem__(1, 5)),
@@ -185,6 +188,12 @@ LISTS: list[tuple[str, list[Any], Callable[[list[Any]], object]]] = [
     ("L[0][1] * x", [[1.0, 2.0], []], lambda items: items[0].__setitem__(1, -0.0)),
     ("L[1].by * x - L[0].by", [Gain(2.0), Gain(3.0)], lambda items: setattr(items[1], "by", 0.5)),
     ("L[1].by * x - L[0].by", [Gain(2.0), Gain(3.0)], lambda items: items.reverse()),
+    ("L[1].of(L[0].of(x))", [Gain(2.0), Gain(3.0)], lambda items: items.reverse()),
+    ("L[1].of(L[0].of(x))", [Gain(2.0), Gain(3.0)], lambda items: items.__setitem__(0, items[1])),
+    ("L[1].of(L[0].of(x))", [Gain(2.0), Gain(2.0)], lambda items: setattr(items[1], "by", 0.5)),
+    ("sum(v * w for v, w in L) * x", [(k, 0.5) for k in range(99)], lambda items: items.pop()),
+    ("L[7] * x", [0.5 * k for k in range(200)], lambda items: items.__setitem__(7, -0.0)),
+    ("L[7] * x", list(range(200)), lambda items: items.__setitem__(7, 7.0)),
 ]
 
 

@@ -154,7 +154,7 @@ def f(y):
 
 === in_arr: np.ones(3)
 def f(y):
-    return 1 in y
+    return 1 in [k * y[0] for k in range(300)]
 
 === dict_arg_miss: {"a": np.ones(3)}
 def f(y):

@@ -13,11 +13,12 @@ from ....lowering.ir.expressions import Const, Expr, Position, Select
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import Context, error
-from ...values.call_site import is_list, items_of
+from ...values.call_site import Site, is_list, items_of
 from ...values.exact_comparison import of_int_and_float
 from ...values.folding import PYTHON
 from ...values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
 from ...values.values import Array, Group, Masked, Opaque, Scalar, Static, Value
+from ..bindings import is_number
 from ..operators import (
     as_affine,
     as_python,
@@ -31,10 +32,13 @@ from ..operators import (
 from ..scope import Frame
 
 if TYPE_CHECKING:
+    from ...numpy.primitives import reductions
     from .. import truth
     from . import identity
 else:  # imported lazily: few programs need them
-    identity, truth = lazy_modules(__package__, ".identity", "..truth")
+    identity, truth, reductions = lazy_modules(
+        __package__, ".identity", "..truth", "...numpy.primitives.reductions"
+    )
 
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
@@ -60,6 +64,9 @@ def compare_values(
             return _test_membership(frame, op, left, right, span)
         if (marks := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], marks, span)
+        if isinstance(right, Array | Masked) and not is_list(right) and not frame.letters:
+            if is_number(left):
+                return _is_element(frame, op, left, right, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if is_list(left) and is_list(right):
         return _compare_sequences(frame, op, left, right, span, as_test)
@@ -87,6 +94,14 @@ def compare_values(
         if outcome is not None and not frame.letters:
             return Static(outcome)
     return result
+
+
+def _is_element(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return whether a number equals any element of an array (`in`), or none (`not in`)."""
+    equal = compare_values(frame, "==", left, right, span)
+    found = reductions.truth_reducer("any")(Site(frame.ctx, span), equal)
+    found = reductions.as_pythons(found)
+    return found if op == "in" else compare_values(frame, "==", found, Static(False), span)
 
 
 def _compare_unlike(op: str, left: Value, right: Value, span: Span) -> Value:

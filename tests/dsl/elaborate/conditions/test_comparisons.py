@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compare import assert_same
 from tests.language.ask import compiled, plain, refused, run
 
 NAN = float("nan")
@@ -106,3 +107,17 @@ def test_what_may_be_one_nan_or_two_is_refused(body: str) -> None:
 def test_whole_numbers_need_no_identity() -> None:
     body = "m = n\nif x[0] > 0:\n    m = n + 1\nreturn m in (n,), n in (m, 7)"
     assert run("numpy", "x, n", body, np.ones(1), 3) == (False, False)
+
+
+@pytest.mark.parametrize("x", [
+    np.array([3.0, 1.0, np.nan, 3.0]), np.array([3, 1, 255], np.uint8), np.zeros(0),
+    np.array([[True, False]]), np.array(3), np.array([1 + 2j, 3.0]),
+])  # fmt: skip
+@pytest.mark.parametrize("v", [3, 3.0, 300, -1, True, np.float32(3), np.int8(-1), np.nan])
+def test_a_number_is_in_an_array_where_an_element_equals_it(x: Any, v: Any) -> None:
+    test = "v in x and 3 in x or v not in x.ravel()[1:]"
+    body = (
+        f"n = 0\nif {test}:\n    n = 1\n"
+        "return v in x, v not in x, 3 in x, (v in x) + 1, v in x.ravel()[x.ravel() == 1], n"
+    )
+    assert_same(run("numpy", "x, v", body, x, v), plain("x, v", body, x, v))

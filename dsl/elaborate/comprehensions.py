@@ -249,6 +249,8 @@ def _as_array(
     if abs(source.step) != 1:
         source = iteration_space.counted(source)
     symbol = frame.ctx.symbol(source.name)
+    if iteration_space.constant_trip_count(source) is None:
+        frame.ctx.uncounted.add(symbol)
     state, problem = snapshot(frame), None
     try:
         try:

@@ -99,6 +99,7 @@ def at_positions_of_few(x: Any, k: Any) -> Any:
         s += DAYS[j - 1] * POINTS[j][0]
         for n in range(j):
             s += DAYS[n]
+    s += sum(DAYS[j] for j in range(int(x[2]))) + max([RATES[j % 3] for j in range(k - 2)])
     return (
         s,
         m,

@@ -340,6 +340,7 @@ class SpecializationCache(ReentrantLock):
         shapes: DynamicArrays | None = None,
     ) -> Specialization:
         started = time.perf_counter()
+        self._specs(arguments, frozenset())  # raises for an invalid argument, with its name
         is_recorded = _is_recorded()
         typed, alias = self._elaborate(arguments, opened or {}, numbers, shapes or {})
         if compiled and not is_recorded:

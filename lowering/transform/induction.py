@@ -8,9 +8,9 @@ and while loops that count up to a bound become loops over a range:
 
     while m <= n: y[m] = 0; m = m + p          becomes   if p >= 1: for r in 0..(n - m + p)//p: ...
 
-Precondition: 64-bit integers that nothing else in an iteration changes, no early exit, and
-loop-invariant steps and bounds. Where a step depends on data, the loop is versioned: the original
-stays for steps that are not positive.
+Precondition: 64-bit integers that nothing else in an iteration changes, loops over all numbers of a
+range, without early exits, and loop-invariant steps and bounds. Where a step depends on data, the
+loop is versioned: the original stays for steps that are not positive.
 
 >>> program, _ = optimize(lowered('''
 ... k = 0
@@ -161,7 +161,7 @@ class _Substitution:
         written = {node.id: node for node in writes((loop,))}
         initial = {number: self.values.get(number) for number in written}
         self.forget(written.values())
-        steps = self.steps(loop) if loop.step in (1, -1) else {}
+        steps = self.steps(loop)
         bindings: list[Stmt] = []
         starts: dict[int, Affine] = {}
         for number in steps:
@@ -196,7 +196,7 @@ class _Substitution:
         loop-invariant."""
         increments: Steps = {}
         excluded: set[int] = set()
-        if has_early_exit(loop.body):
+        if has_early_exit(loop.body) or loop.step not in (1, -1):
             return increments
         bound = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
         for stmt in loop.body:

@@ -61,6 +61,12 @@ WHY = [
      WHILE.format("0", "i < 9", "+= 1").replace("    y", "    i += 1\n    y")),
     ("it is counted under a test",
      "n = 0\nfor i in range(12):\n    if x[i] > 0:\n        y[n] = x[i]\n        n += 1"),
+    ("the loop inside leaves numbers out",
+     "n = 0\nfor i in range(4):\n    for j in range(0, 3, 2):\n        y[n] = z[i, j]\n"
+     "        n += 1"),
+    ("the loop inside leaves numbers out, backwards",
+     "n = 0\nfor i in range(4):\n    for j in range(11, 0, -3):\n        n += 2\n"
+     "        y[n] = x[j]\n    y[n] = i\nk[3] = n"),
     ("it grows by another number", "n = 0\nfor i in range(9):\n    n += i\n    y[n] = x[i]"),
 ]  # fmt: skip
 

@@ -53,7 +53,7 @@ from ...analysis.linear_iteration import LinearIterations, linearize
 from ...analysis.parallel_band import Facts, nest_loops, perfect_nest
 from ...ir import dtypes
 from ...ir.assignments import Access, Break
-from ...ir.expressions import Apply, Const, Expr, Position, Read
+from ...ir.expressions import Apply, Const, Expr, Position, Read, reads
 from ...ir.fresh import Fresh
 from ...ir.indexing import substitute, var
 from ...ir.loops import Comment, For, If, Stmt, Store
@@ -100,6 +100,12 @@ def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[ExtremeBranch, Extr
     upper, lower = match_extreme(replace(stmt, orelse=()), bound), match_extreme(others[0], bound)
     if upper is None or lower is None or upper.term != lower.term or upper.written & lower.written:
         return None
+    targets = upper.written | lower.written
+    rest = tuple(nested for nested in body if nested is not stmt)
+    if any(node.id in targets for node in writes(rest)):
+        return None  # what is written anew may be less again
+    if any(read.node.id in targets for read in reads(upper.term)):
+        return None  # the second test would see another term
     return (upper, lower) if MIRRORED[upper.test][0] == lower.test[0] else None
 
 

@@ -68,6 +68,10 @@ def test_they_find_the_same(text: str) -> None:
     LOOK.format("range(len(x))", ">", "<").replace("b = i", "a = i"),  # both keep it
     LOOK.format("range(len(x))", ">", "<").replace("y[0]", "    y[0] = x[i]\ny[0]"),  # it does more
     LOOK.format("range(len(x))", ">", "<").replace("elif x[i]", "elif z[0]"),  # of another term
+    LOOK.format("range(len(x))", ">", "<").replace("    if", "    hi -= 1\n    if"),  # it changes
+    LOOK.format("range(len(x))", ">", "<").replace(
+        "    if", "    if i == 9:\n        lo = z[1]\n    if"
+    ),
 ])  # fmt: skip
 def test_what_stays(text: str) -> None:
     case = Case(text, True, y="f64[4]", x="f64[70]", z="f64[2]")

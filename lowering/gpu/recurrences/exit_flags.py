@@ -39,7 +39,7 @@ from ...ir.assignments import Break, Continue
 from ...ir.expressions import Apply, Expr, Position, reads
 from ...ir.loops import Comment, For, If, Stmt, Store
 from ...ir.ops import OPS
-from ...ir.walk import direct_reads, direct_writes, statements
+from ...ir.walk import direct_reads, direct_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 
@@ -85,6 +85,8 @@ def _join_nests(
     flag_stores = tuple(store for store in stores if store.access.node.id in flags)
     if any(cost(store.value) > thresholds.MAX_FLAG_VALUE_COST for store in local_stores):
         return None
+    if not _stay_as_stored(local_stores, inner.body):
+        return None
     bounds = ranges((*outer, loop, *inner.loops))
     if not is_never(test, scalar_values_after((*before, *start)), bounds):
         return None
@@ -99,6 +101,14 @@ def _join_nests(
     ends = (loop.hi, loop.lo) if loop.step > 0 else (loop.lo, loop.hi)
     has_iteration = Apply(OPS["gt"], (Position(ends[0]), Position(ends[1])), dtypes.bool_)
     return ExitNest((loop, *inner.loops), body, (If(has_iteration, flag_stores),))
+
+
+def _stay_as_stored(stores: tuple[Store, ...], body: Body) -> bool:
+    """Whether the iterations of an inner loop leave what is stored before it as it is, so that each
+    of them may store it again."""
+    changed = frozenset(node.id for node in writes(body))
+    used = (node.id for store in stores for node in (store.access.node, *direct_reads(store)))
+    return changed.isdisjoint(used)
 
 
 def _exit_test(tail: Body) -> Expr | None:

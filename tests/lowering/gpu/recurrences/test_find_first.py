@@ -119,6 +119,12 @@ APART = [
     ("the flag may not be set where it is left", PAIR.replace(
         "            found = True", "            found = x[j % len(x)] > 1")),
     ("more is done between", PAIR.replace("    if found", "    x[i] = 1\n    if found")),
+    ("the inner loop goes on with what is set before it", PAIR.replace(
+        "    for j", "    s = 0.0\n    for j").replace(
+        "        if x[i] + x[j", "        s = s + x[j % len(x)]\n        if s + x[j")),
+    ("the inner loop changes what is read before it", "w = 0.0\n" + PAIR.replace(
+        "    for j", "    t = w\n    for j").replace(
+        "        if x[i]", "        w = x[j % len(x)]\n        if t")),
     ("the flag is asked inside", PAIR.replace("        if x", "        if not found and x", 1)),
 ]  # fmt: skip
 

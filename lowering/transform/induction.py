@@ -129,6 +129,13 @@ class _Substitution:
                 self.forget((access.node,))
                 if index is not None:
                     self.values[access.node.id] = index
+            case Update(access) if access.node.id in self.values:
+                increment = _match_increment(stmt)
+                index = None if increment is None else _as_integer_index(increment[0])
+                if increment is None or index is None:
+                    self.forget(direct_writes(stmt))
+                else:
+                    self.values[access.node.id] += index * increment[1]
             case For():
                 return self.loop(stmt)
             case If():

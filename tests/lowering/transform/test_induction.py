@@ -25,6 +25,9 @@ FOUND = [
     "n = k[0]\nfor i in range(k[1]):\n    n += 3\n    y[n] = i\n    n -= 1\nk[2] = n",
     "n = 2\ni = 0\nwhile i < 4:\n    j = 0\n    while j < 3:\n        y[n] = z[i, j]\n"
     "        n += 1\n        j += 1\n    i += 1\nk[0] = n + i + j",
+    "for i in range(9):\n    k[1] += 1\n    y[i] = k[1]\n    k[1] += 2",
+    "for i in range(4):\n    for j in range(2, -1, -1):\n        k[1] += 3\n"
+    "        z[i, j] = k[1]\n    y[k[1] % 40] += i",
     "p = 2\nwhile p * p < 40:\n    m = p * p\n    while m < 40:\n        y[m] += p\n"
     "        m += p\n    p += 1",
 ]  # fmt: skip

@@ -141,6 +141,8 @@ class KernelFrame:
     sizes: frozenset[Symbol] = frozenset()
     dialect: Dialect = CUDA
     arrivals: BlockCounters | None = None
+    addresses: Mapping[int, str] = field(default_factory=dict)
+    """The names of the parameters of scalars that are loaded in the prologue, by node id."""
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
         """Yield the lines before the values of a fault: the first in program order is recorded."""
@@ -295,7 +297,8 @@ def _build_frame(kernel: Kernel, spaces: Mapping[int, Space], bounds: Bounds) ->
     copies = any(isinstance(stmt, CopyVector) for stmt in stmts)
     products = [s for s in stmts if isinstance(s, MatMul) and s.unit == "warpgroup"]
     scope.swizzled = frozenset(n.id for n in reads(products) if spaces.get(n.id) == "shared")
-    return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
+    at = {n.id: names.fresh(f"{by_id[n.id]}_at") for n in nodes if n.id in scope.by_value}
+    return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals, at)
 
 
 def _argument_ranges(symbols: Iterable[Symbol], sizes: Set[Symbol], bounds: Bounds) -> Bounds:
@@ -359,8 +362,7 @@ def _signature(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
         # A thread may read after a barrier what another one writes before it: with `restrict` a
         # compiler would reuse the value loaded earlier.
         restrict = "" if node.id in written and synchronizes else CUDA.restrict
-        name = frame.scope.nodes[node.id]
-        name = f"{name}_at" if node.id in frame.scope.by_value else name
+        name = frame.addresses.get(node.id, frame.scope.nodes[node.id])
         parameters.append(
             f"{const}{CUDA.types[node.dtype]} *{restrict}{' ' * bool(restrict)}{name}"
         )
@@ -396,7 +398,7 @@ def _prologue(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -
         space = spaces.get(node.id, "device")
         if space == "device":
             if node.id in frame.scope.by_value:
-                yield f"{INDENT}const {ctype} {name} = {name}_at[0];"
+                yield f"{INDENT}const {ctype} {name} = {frame.addresses[node.id]}[0];"
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
         if node.id in offsets:

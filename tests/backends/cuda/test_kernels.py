@@ -69,6 +69,15 @@ def test_parameters_are_64_bits_and_scalars_are_read_once(golden: Golden) -> Non
     assert text.kernels[0].arguments == 3
 
 
+def test_the_parameter_of_a_scalar_has_a_name_of_its_own() -> None:
+    a, other, y = node(0, "a", ()), node(1, "a_at", (9,)), node(2, "y", (9,), dtypes.float32)
+    scaled = store(y, var(T), apply("mul", read(a), read(other, T)))
+    loop = For(B, const(0), const(1), 1, (For(T, const(0), const(9), 1, (scaled,), "thread"),),
+               "block")  # fmt: skip
+    text = emit_kernels("scaled", [loop], {}, False, [LaunchShape((1, 1, 1), (32, 1, 1))]).text
+    assert "*__restrict__ a_at_2," in text and "a = a_at_2[0];" in text
+
+
 def test_faults_and_lines_of_several_kernels_are_counted_on() -> None:
     text = emit_kernels("rows", [rows(), rows()], {2: "shared", 3: "private"}, True, [SHAPE, SHAPE])
     assert [kernel.name for kernel in text.kernels] == ["pe_rows_0", "pe_rows_1"]

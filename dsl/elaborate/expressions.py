@@ -6,7 +6,6 @@ import enum
 import operator
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -17,8 +16,6 @@ from ...base.diagnostic import (
     CdSyntaxError,
     CdTypeError,
     Span,
-    class_of,
-    nearest,
 )
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.expressions import Expr, Position, Read
@@ -52,10 +49,10 @@ from ..values.values import (
 from . import object_attributes
 from .bindings import frozen
 from .captures import owners, parents
+from .captures.attribute_lookup import get_attribute, has_in_python
 from .captures.instances import (
     is_from_library,
     is_function,
-    is_instance,
     is_of_user,
     may_be_replaced,
 )
@@ -501,7 +498,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
                 return result
             if (getter := object_attributes.property_of(frame, value, name, span)) is not None:
                 return frame.hooks.apply(frame, getter, (value,), span)
-            member = _getattr(inner, name, span)
+            member = get_attribute(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)
             return frame.inputs.wrap(frame.ctx, step, member, True, span)
         case Static(parents.Above() as above):
@@ -509,7 +506,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Static(inner) if kind_of_number(inner) is None or isinstance(
             inner, np.generic | complex | enum.Enum
         ):
-            member = _getattr(inner, name, span)
+            member = get_attribute(inner, name, span)
             is_own = is_of_user(inner) and not is_from_library(inner, name)
             if is_own and not isinstance(inner, enum.Enum):  # an equal one may have another
                 text = f"`.{name}` of {describe(value)} is not supported"
@@ -539,25 +536,11 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
     if isinstance(value, Array) and (field := of_a_field(frame, value, name)) is not None:
         text = f"an array has no field `{name}`: its tensor has it"
         raise error("CD0414", CdAttributeError, text, span, helps=(f"write it so: `{field}`",))
-    if _has_in_python(value, name):
+    if has_in_python(value, name):
         text = f"`.{name}` of {describe(value)} is not supported"
         raise error("CD0414", CdAttributeError, text, span)
     pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
     raise attributes.missing(describe(value), name, pool, span)
-
-
-def _has_in_python(value: Value, name: str) -> bool:
-    """Whether the value has such an attribute in Python and NumPy."""
-    match value:
-        case Array():
-            return hasattr(np.ndarray, name)
-        case Scalar(_, kind):
-            number = kind.dtype.numpy.type()
-            return hasattr(number.item() if kind.weak else number, name)
-        case Static(inner):
-            return hasattr(inner, name)
-        case _:
-            return False
 
 
 _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "itemsize", "nbytes")
@@ -565,35 +548,6 @@ _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "ite
 
 def _field_names(handle: Handle) -> tuple[str, ...]:
     return handle.tensor.fields
-
-
-def _getattr(owner: object, name: str, span: Span) -> object:
-    """Return an attribute of a Python object. CD0414 where reading it raises."""
-    try:
-        return getattr(owner, name)
-    except AttributeError:
-        text = f"{describe(Static(owner))} has no attribute `{name}`"
-        helps = _attribute_helps(owner, name, span)
-        raise error("CD0414", CdAttributeError, text, span, helps=helps) from None
-    except Exception as problem:  # a user's property may raise anything
-        text = f"reading `{name}` of {describe(Static(owner))} raises {type(problem).__name__}: "
-        helps = ("read it before the call, and pass what it gives as an argument",)
-        raise error("CD0414", class_of(problem), f"{text}{problem}", span, helps=helps) from None
-
-
-def _attribute_helps(owner: object, name: str, span: Span) -> tuple[str, ...]:
-    """Return the fix hints for an unknown attribute; those of arrays for a number."""
-    if (near := nearest(name, dir(owner))) is not None:
-        return (f"did you mean `{near}`?",)
-    if isinstance(owner, ModuleType):
-        return ("import what has it, or pass it as an argument",)
-    if is_instance(owner):
-        return (f"set it before the call: `{span.text} = ...`",)
-    if kind_of_number(owner) is not None:
-        return ()
-    return (
-        f"outside of the function this lists what it has: `dir({span.text.rpartition('.')[0]})`",
-    )
 
 
 def _format_text(frame: Frame, e: s.Format) -> str:

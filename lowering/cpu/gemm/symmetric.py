@@ -125,7 +125,8 @@ def _element_store(loop: For) -> Store | None:
 def _have_same_range(loop: For, inner: For) -> bool:
     """Whether two loops run through the same values, which are many."""
     trip_count = (loop.hi - loop.lo).constant
-    is_same = (loop.lo, loop.hi, loop.step, loop.kind) == (inner.lo, inner.hi, 1, "serial")
+    headers = [(level.lo, level.hi, level.step, level.kind) for level in (loop, inner)]
+    is_same = headers == [(loop.lo, loop.hi, 1, "serial")] * 2
     return is_same and trip_count is not None and trip_count >= thresholds.MIN_SYMMETRIC_ROWS
 
 

@@ -105,6 +105,23 @@ def test_elements_that_hand_something_on_are_all_computed(name: str) -> None:
     np.testing.assert_array_equal(other, one)
 
 
+@pytest.mark.parametrize("columns", ["0, 64, 2", "0, 64, 3", "63, -1, -1", "0, 63"])
+def test_other_columns_than_rows_stay(columns: str) -> None:
+    text = (
+        f"def f(y, x):\n    for p in range(64):\n        for q in range({columns}):\n"
+        "            s = 0.0\n            for r in range(64):\n"
+        "                s += x[p, r] * x[q, r]\n            y[p, q] = s\n"
+    )
+    x = np.random.default_rng(1).integers(-3, 4, (64, 64)).astype("f8")
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    wanted, got = np.full((64, 64), -1.0), np.full((64, 64), -1.0)
+    scope["f"](wanted, x)
+    run_on("cc", function(text), got, x)
+    assert got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got, wanted)
+
+
 def test_complex_conjugates_stay(small: None) -> None:
     program = lowered("y[:] = x @ np.conj(x).T", y="c128[9, 9]", x="c128[9, 9]")
     assert mirror_triangles(program, MODEST).program is program

@@ -49,6 +49,7 @@ from ...base.lazy_import import LazyModule
 from .. import thresholds
 from ..analysis.cost import is_contiguous_store
 from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
+from ..analysis.effects import bound_symbols
 from ..analysis.expression_cost import cost
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Access
@@ -60,7 +61,7 @@ from ..ir.indexing import Affine, minimum, var
 from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute
-from ..ir.walk import direct_reads, expressions_of, reads, statements, writes
+from ..ir.walk import direct_reads, expressions_of, reads, statements, uses, writes
 from ..target import Target
 from ..transform.outermost import OutermostRewriter
 
@@ -136,6 +137,7 @@ class _Chains(OutermostRewriter):
         if (
             not isinstance(loop.body[last], For)
             or has_early_exit(before)
+            or _needs_symbols_of(after, before)
             or not _is_worth_distributing(loop, after)
         ):
             return None
@@ -299,6 +301,13 @@ class _Calls(_Chains):
 def _is_call(stmt: Stmt) -> bool:
     """Whether a statement stores a function that takes many instructions."""
     return isinstance(stmt, Store | Update) and any(map(_is_costly, walk(stmt.value)))
+
+
+def _needs_symbols_of(after: Body, before: Body) -> bool:
+    """Whether statements use a symbol that earlier ones of an iteration bind: only scalars are
+    expanded to an element for each."""
+    bound = bound_symbols(before)
+    return any(uses(stmt) & bound for stmt in after)
 
 
 def _is_worth_distributing(loop: For, after: Body) -> bool:

@@ -48,6 +48,13 @@ OWN_ARRAYS = {
     "added to": "t[0] += sin(t[0])\n    y[i] = exp(t[0])\n    y[i] += cos(y[i] + t[0])",
 }
 """Iterations with an array of their own, which begins with `t[0] = exp(x[i])`."""
+OF_DATA = {
+    "a length": "y[i] = np.exp(v.sum() * len(v))",
+    "two functions": "y[i] = np.exp(np.log(v.sum() + len(v)) + np.sin(len(v)))",
+    "a length and another slice": "y[i] = np.exp(v.sum()) * len(v) + np.exp(x[i, k[i] :].sum())",
+    "a product": "u = v @ w[: len(v)]\n        y[i] = np.exp(u) / len(v)",
+}
+"""Iterations with a slice of an array whose length is data."""
 KEPT_APART = "for i in range(len(x)):\n    y[i] = exp(sin(x[i - 1] if i > 0 else 0.0))"
 
 
@@ -135,6 +142,27 @@ def test_iterations_keep_arrays_of_their_own(name: str) -> None:
         for one, other in zip(made, plain, strict=True):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
             np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize("name", OF_DATA)
+def test_ends_that_use_what_an_iteration_reads_once(name: str, profile: Any) -> None:
+    text = (
+        "def f(x, y, w, k):\n    for i in range(600):\n"
+        f"        v = x[i, : k[i]]\n        {OF_DATA[name]}\n"
+    )
+    random = np.random.default_rng(3)
+    x, k = random.random((600, 9)) / 8, random.integers(1, 9, 600)
+    given = [x, np.zeros(600), random.random(9), k]
+    wanted, got = ([one.copy() for one in given] for _ in range(2))
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    scope["f"](*wanted)
+    with settings.override(profile=profile, threads=2):
+        function(text).on("cc")(*got)
+    for one, other in zip(got, wanted, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_what_a_test_guards_stays_behind_it() -> None:

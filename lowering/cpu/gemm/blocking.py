@@ -174,6 +174,8 @@ def _rows_fit(panels: int, sums: int, is_once: bool, columns: Counts, target: Ta
         return False
     most = thresholds.MAX_PACKED_COLUMNS
     capacity = most if is_once else min(most, thresholds.MAX_PARTIAL_SUM_BYTES // sums)
+    if not capacity:
+        return False
     blocks = -(-prod(n or 0 for n in columns) // capacity)
     return blocks == 1 or blocks % target.threads == 0
 

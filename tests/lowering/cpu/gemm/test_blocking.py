@@ -48,6 +48,12 @@ def windowed(side: int, channels: int, outputs: int, threads: int) -> Sizes:
     return fitting
 
 
+def test_rows_whose_sums_are_more_than_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "MAX_PARTIAL_SUM_BYTES", 256)
+    found = chosen(90, 3000, 600, "f64", Target(vector_bits=256, threads=2))
+    assert found is not None and found.depth < 3000
+
+
 @pytest.mark.parametrize("target", [WIDE, Target(vector_bits=256), Target(vector_bits=128)])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("shape", SHAPES)

@@ -83,13 +83,21 @@ def find_reductions(loop: For, outer: tuple[For, ...]) -> list[Reduction]:
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
     sites, domain = collect_accesses((loop,)), ranges(outer)
-    return [
+    found = [
         r for r in reductions
         if not is_min_max(r.update) or (r.is_plain and not r.is_guarded and _is_light(r))
         if len(sites.of(r.update.access.node)) == 1
         and all(isinstance(i, Affine) and not i.symbols() & bound for i in r.update.access.index)
         and is_in_range(r.update.access.node, r.update.access.index, domain)
     ]  # fmt: skip
+    return [r for r in found if not is_min_max(r.update) or _finds_all(r.innermost, found)]
+
+
+def _finds_all(loop: For, reductions: list[Reduction]) -> bool:
+    """Whether each update of a loop is one of these: minima and maxima in lanes take some terms
+    twice, and store first ones."""
+    ids = {id(reduction.update) for reduction in reductions}
+    return all(id(stmt) in ids for stmt in loop.body if isinstance(stmt, Update))
 
 
 def can_reassociate(update: Update) -> bool:

@@ -172,3 +172,32 @@ def test_extremes_beside_sums_for_sizes_of_the_run(name: str, size: int) -> None
     run = interpreted(scheduled(of_any_size(made, x), LIKE_C), x)
     for one, other in zip(fixed, run, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [5, 9, 20, 31, 33, 70])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.maximum.at(h, k, x)\n    s[0] = x.max()",
+        "s[0] = x.max()\n    np.maximum.at(h, k, x)",
+        "np.minimum.at(h, k, x)\n    s[0] = x.max()\n    s[1] = x.min()",
+        "for p in range(2):\n        s[p] = x.min()\n        np.maximum.at(h, k, x)",
+    ],
+)
+def test_elements_that_terms_go_to_keep_what_they_had(body: str, size: int, dtype: str) -> None:
+    text = f"def f(h, k, x, s):\n    {body}\n"
+    rng = np.random.default_rng(size)
+    h, x = np.full(256, 0.5, dtype), rng.random(size).astype(dtype)
+    given = [h, rng.integers(0, 3, size).astype("u1"), x, np.zeros(2, dtype)]
+    wanted, got = ([one.copy() for one in given] for _ in range(2))
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    scope["f"](*wanted)
+    walked = interpreted(scheduled(function(text).procedure(*given)), *given)
+    with settings.override(schedule=True):
+        function(text).on("cc")(*got)
+    for made in (got, walked):
+        for one, other in zip(made, wanted, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)

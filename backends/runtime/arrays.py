@@ -144,20 +144,73 @@ def converter_of(value: object) -> Callable[[Any], Array] | None:
 def describe(value: object, name: str = "the argument") -> Layout:
     """Return the layout of an array or array-like; raises as `as_array` does, and CD0701."""
     array = as_array(value, name)
-    dtype, size = element_type(array, name), array.itemsize
-    has_whole_strides = all(step % size == 0 for step in array.strides)
-    strides = None
-    if not array.flags.c_contiguous and has_whole_strides:
-        strides = tuple(step // size for step in array.strides)
-    flags = array.flags
+    dtype, flags = element_type(array, name), array.flags
     return Layout(
         dtype,
         array.shape,
-        strides,
-        flags.aligned and has_whole_strides,
+        element_strides(array),
+        flags.aligned and _has_whole_strides(array),
         array.dtype.isnative,
         flags.writeable,
     )
+
+
+def needs_packing(array: Array) -> bool:
+    """Whether compiled code gets a packed copy of an array: it is byte-swapped or misaligned, or
+    has strides that are no multiples of the item size."""
+    is_whole = array.flags.c_contiguous or _has_whole_strides(array)
+    return not (is_whole and array.flags.aligned and array.dtype.isnative)
+
+
+def _has_whole_strides(array: Array) -> bool:
+    return all(step % array.itemsize == 0 for step in array.strides)
+
+
+def element_strides(array: Array) -> tuple[int, ...] | None:
+    """Return the strides in elements of an array as compiled code gets it, None for C order.
+
+    Those of a packed copy say of each axis what the array's say: whether it is contiguous, and
+    whether it can be merged with another one. So `ravel` and `reshape` are views of the copy where
+    NumPy's are views of the array. Where axes cannot be merged, the copy has gaps, no wider than
+    `byte_offset` needs.
+
+    >>> records = np.zeros((5, 2), [("id", "u1"), ("v", "f8", 3)])
+    >>> records["v"].strides, element_strides(records["v"])
+    ((50, 25, 8), (12, 6, 1))
+    """
+    if array.flags.c_contiguous:
+        return None
+    if not needs_packing(array):
+        return tuple(step // array.itemsize for step in array.strides)
+    strides = [0] * array.ndim
+    step, extent, packed_extent = array.itemsize, 1, 1
+    for axis in sorted(_moving_axes(array), key=lambda axis: abs(array.strides[axis])):
+        given, length = abs(array.strides[axis]), array.shape[axis]
+        step = packed_extent if given == extent * step else 2 * packed_extent
+        strides[axis] = step if array.strides[axis] > 0 else -step
+        step, extent, packed_extent = given, length, step * length
+    return tuple(strides)
+
+
+def byte_offset(array: Array, number: int) -> int:
+    """Return the bytes between two elements of an array that are `number` elements apart in its
+    packed copy, see `element_strides`.
+
+    Merged axes have many steps for one distance, all of the same bytes; other axes have so wide
+    gaps that the nearest multiple of the largest stride is the step along its axis.
+    """
+    strides, total = element_strides(array) or (), 0
+    for axis in sorted(_moving_axes(array), key=lambda axis: -abs(strides[axis])):
+        step = strides[axis]
+        count = (2 * number + abs(step)) // (2 * abs(step)) * (1 if step > 0 else -1)
+        number -= count * step
+        total += count * array.strides[axis]
+    return total
+
+
+def _moving_axes(array: Array) -> list[int]:
+    """Return the axes along which elements differ in their addresses."""
+    return [axis for axis, n in enumerate(array.shape) if n > 1 and array.strides[axis]]
 
 
 def element_type(array: Array, name: str = "the argument") -> DType:
@@ -182,20 +235,15 @@ def prepare(
 ) -> tuple[Array, Callable[[], None] | None]:
     """Return an array that compiled code can use, and the write-back to call after a write.
 
-    It is the array itself unless it is byte-swapped, misaligned, or has strides that are no
-    multiples of the item size: then a packed copy, and the second value copies back. Raises
-    CdValueError where it is written: CD0703 if it is read-only, CD0704 if its elements overlap.
+    It is the array itself unless it `needs_packing`: then a copy with `element_strides`, and the
+    second value copies back. Raises CdValueError where it is written: CD0703 if it is read-only,
+    CD0704 if its elements overlap.
     """
     if written:
         _require_writable(array, name)
-    size = array.itemsize
-    if (
-        array.flags.c_contiguous or all(step % size == 0 for step in array.strides)
-    ) and array.flags.aligned and array.dtype.isnative:  # fmt: skip
+    if not needs_packing(array):
         return array, None
-    packed = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(array.shape)
-    if np.may_share_memory(packed, array):  # pragma: no cover - NumPy copies in all these cases
-        packed = packed.copy()
+    packed = copy_with_strides(array, element_strides(array))
     return packed, (lambda: np.copyto(array, packed)) if written else None
 
 
@@ -219,12 +267,14 @@ def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
 
 
 def copy_with_strides(array: Array, strides: tuple[int, ...] | None) -> Array:
-    """Return a copy of an array with given strides in elements, None for C order."""
+    """Return a copy of an array, in native byte order, with given strides in elements; None for C
+    order."""
+    dtype = array.dtype.newbyteorder("=")
     if strides is None or not array.size:
-        return np.array(array, order="C", copy=True)
+        return np.array(array, dtype, order="C", copy=True)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
     high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    storage = np.empty(high - low + 1, array.dtype)
+    storage = np.empty(high - low + 1, dtype)
     steps = tuple(step * array.itemsize for step in strides)
     view = np.lib.stride_tricks.as_strided(storage[-low:], array.shape, steps)
     view[...] = array

@@ -12,7 +12,9 @@ from ...backends.device_arrays.device_array import DeviceArray, PlacedArray, c_s
 from ...backends.device_arrays.foreign_arrays import as_placed, overlap_proxy_of, require_usable
 from ...backends.runtime.arrays import (
     as_array,
+    byte_offset,
     copy_with_strides,
+    needs_packing,
     overlaps,
     prepare,
     require_disjoint_elements,
@@ -367,70 +369,34 @@ def _device_view(array: DeviceArray, view: Strided) -> DeviceArray:
 def _view(array: Any, view: Strided) -> Any:
     """Return a view of an array by offset and strides, in elements of its layout.
 
-    Where the code ran on a packed copy of the array, they refer to the copy.
+    Where the code runs on a packed copy of the array, it is the layout of the copy.
     """
     if not array.size or 0 in view.shape:
         return array.reshape(-1)[:0].reshape(view.shape)
-    size = array.itemsize
-    strides = tuple(step * size for step in view.strides)
-    is_whole_steps = all(step % size == 0 for step in array.strides)
-    if not array.flags.c_contiguous and not (
-        is_whole_steps and array.flags.aligned and array.dtype.isnative
-    ):
-        if (view_array := _view_of_packed(array, view)) is not None:
-            return view_array
-        array = np.ascontiguousarray(array)
-    memory = _flat_memory(array)
+    unit, offset, strides = array.itemsize, view.offset, view.strides
+    if not array.flags.c_contiguous and needs_packing(array):
+        unit, offset = 1, byte_offset(array, view.offset)
+        strides = tuple(byte_offset(array, step) for step in view.strides)
+    memory = _flat_memory(array, unit)
     lowest_offset = sum(
         min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True)
     )
-    first = view.offset - lowest_offset // size
-    steps = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
+    first = offset - lowest_offset // unit
+    steps = [(n - 1) * step for n, step in zip(view.shape, strides, strict=True)]
     lowest, highest = (first + sum(bound(0, n) for n in steps) for bound in (min, max))
     if lowest < 0 or highest >= len(memory):
         raise replaced_array_error("an array that is returned", "the function runs", ())
-    view_array = np.lib.stride_tricks.as_strided(memory[first:], view.shape, strides)
+    byte_strides = tuple(step * unit for step in strides)
+    view_array = np.lib.stride_tricks.as_strided(memory[first:], view.shape, byte_strides)
     repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
     if repeats or not (view.writable and array.flags.writeable):
         view_array.flags.writeable = False
     return view_array
 
 
-def _view_of_packed(array: Any, view: Strided) -> Any | None:
-    """Return the view of an array that is given by offset and strides in a packed copy of it.
-
-    Each stride is decomposed into steps along the axes, as digits in the mixed radix of the sizes.
-    None where a step crosses the end of an axis.
-    """
-    first = _digits(view.offset, array.shape)
-    steps = [_digits(step, array.shape) for step in view.strides]
-    for axis, size in enumerate(array.shape):
-        extents = [(n - 1) * step[axis] for n, step in zip(view.shape, steps, strict=True)]
-        ends = (first[axis] + sum(bound(0, move) for move in extents) for bound in (min, max))
-        if not all(0 <= end < size for end in ends):
-            return None
-    start = array[tuple(slice(at, None) for at in first)]
-    strides = [sum(n * by for n, by in zip(step, array.strides, strict=True)) for step in steps]
-    view_array = np.lib.stride_tricks.as_strided(start, view.shape, strides)
-    repeats = any(n > 1 and not by for n, by in zip(view.shape, strides, strict=True))
-    if repeats or not (view.writable and array.flags.writeable):
-        view_array.flags.writeable = False
-    return view_array
-
-
-def _digits(number: int, sizes: Sequence[int]) -> list[int]:
-    """Return a number of elements of a packed array as steps along each axis (mixed radix)."""
-    remaining, digits = abs(number), []
-    for size in reversed(sizes[1:]):
-        digits.append(remaining % size if number >= 0 else -(remaining % size))
-        remaining //= size
-    digits.append(remaining if number >= 0 else -remaining)
-    return digits[::-1]
-
-
-def _flat_memory(array: Any) -> Any:
-    """Return the memory between an array's lowest and highest element as a 1-d array."""
+def _flat_memory(array: Any, unit: int) -> Any:
+    """Return the memory between an array's lowest and highest element as a 1-d array, with an
+    element at each multiple of `unit` bytes."""
     forward = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)]
     span = sum((n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True))
-    extent = span // array.itemsize + 1
-    return np.lib.stride_tricks.as_strided(forward, (extent,), (array.itemsize,))
+    return np.lib.stride_tricks.as_strided(forward, (span // unit + 1,), (unit,))

@@ -164,8 +164,7 @@ def _array_spec(value: object, name: str) -> ArraySpec | None:
     if not looks_like_array(value):
         return None
     layout = describe(value, name)
-    is_copied = not (layout.aligned and layout.native)
-    return ArraySpec(layout.dtype, layout.shape, None if is_copied else layout.strides)
+    return ArraySpec(layout.dtype, layout.shape, layout.strides)
 
 
 def looks_like_array(value: object) -> bool:

@@ -15,7 +15,9 @@ from plusequals.backends.runtime.arrays import (
     Layout,
     Overlap,
     as_array,
+    byte_offset,
     describe,
+    element_strides,
     overlaps,
     overlaps_itself,
     prepare,
@@ -66,7 +68,7 @@ def test_layouts() -> None:
     assert describe(np.float32(1)) == Layout(dtypes.float32, (), None, writable=True)
     assert describe(base.astype(">f4")) == Layout(dtypes.float32, (4, 6), None, native=False)
     odd = np.zeros(5, np.dtype([("a", "u1"), ("b", "<f4")]))["b"]
-    assert describe(odd) == Layout(dtypes.float32, (5,), None, aligned=False)
+    assert describe(odd) == Layout(dtypes.float32, (5,), (2,), aligned=False)
     unaligned = np.frombuffer(bytearray(33), np.uint8)[1:].view(np.float64)
     assert describe(unaligned) == Layout(dtypes.float64, (4,), None, aligned=False)
 
@@ -141,8 +143,9 @@ def test_unusual_layouts_are_packed_and_written_back(kind: str) -> None:
     usable, back = prepare(given_, written=True)
     assert usable is not given_
     assert (usable == given_).all()
-    assert usable.flags.aligned and usable.flags.c_contiguous and usable.dtype.isnative
-    assert describe(usable).strides is None
+    assert usable.flags.aligned and usable.dtype.isnative
+    assert usable.flags.c_contiguous == given_.flags.c_contiguous
+    assert describe(usable).strides == describe(given_).strides
     usable += 5
     wanted = usable.copy()
     assert not (given_ == wanted).any()
@@ -150,6 +153,49 @@ def test_unusual_layouts_are_packed_and_written_back(kind: str) -> None:
     back()
     assert (given_ == wanted).all()
     assert prepare(given_, written=False)[1] is None
+
+
+FIELDS = np.dtype([("a", "u1"), ("b", ">f4", (2, 3)), ("c", "<i2")])
+PACKED = {
+    "swapped, Fortran order": np.zeros((3, 4), ">f4").T,
+    "swapped, reversed": np.zeros((3, 4), ">f4")[::-1],
+    "swapped, every third": np.zeros((9, 4), ">f4")[::3],
+    "swapped, repeated": np.broadcast_to(np.zeros(4, ">f4"), (3, 4)),
+    "swapped, sliding": np.lib.stride_tricks.sliding_window_view(np.zeros(6, ">f4"), 3),
+    "records": np.zeros((2, 2), FIELDS)["b"],
+    "records, transposed": np.zeros((2, 2), FIELDS)["b"].T,
+    "records, sliced": np.zeros((4, 3), FIELDS)["b"][::-2, 1:, :, ::-2],
+    "a column": np.zeros(3, FIELDS)["b"][:, 1, 2],
+    "one row": np.zeros((1, 3), FIELDS)["b"][:, ::2],
+}
+
+
+@pytest.mark.parametrize("given_", PACKED.values(), ids=list(PACKED))
+def test_a_packed_copy_has_the_views_of_the_array(given_: np.ndarray[Any, Any]) -> None:
+    usable, _ = prepare(given_, written=False)
+    assert usable is not given_ and usable.shape == given_.shape
+    size = given_.size
+    for shape in ((size,), (size, 1), (given_.shape[-1], -1), (given_.shape[0], -1)):
+        for order in ("C", "F"):
+            pair = [np.reshape(one, shape, order) for one in (given_, usable)]
+            shares = [np.shares_memory(*two) for two in zip(pair, (given_, usable), strict=True)]
+            assert shares[0] == shares[1]
+    assert usable.flags.c_contiguous == given_.flags.c_contiguous
+    assert usable.flags.f_contiguous == given_.flags.f_contiguous
+
+
+@pytest.mark.parametrize("given_", PACKED.values(), ids=list(PACKED))
+def test_places_in_a_packed_copy_are_places_in_the_array(given_: np.ndarray[Any, Any]) -> None:
+    strides = element_strides(given_)
+    assert strides is not None
+    moves = list(np.ndindex(*(2 * n - 1 for n in given_.shape)))
+    for move in moves:
+        steps = [at - n + 1 for at, n in zip(move, given_.shape, strict=True)]
+        number, offset = (
+            sum(step * by for step, by, n in zip(steps, every, given_.shape, strict=True) if n > 1)
+            for every in (strides, given_.strides)
+        )
+        assert byte_offset(given_, number) == offset
 
 
 def test_usual_layouts_are_used_as_they_are() -> None:

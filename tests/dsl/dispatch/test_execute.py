@@ -81,6 +81,51 @@ def test_a_view_of_what_had_to_be_packed_is_one_of_what_was_given() -> None:
             assert np.shares_memory(one, x) and one.strides == other.strides
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(flat, x.reshape(-1))
+        assert np.shares_memory(flat, x) == np.shares_memory(x.reshape(-1), x)
+
+
+FLAT = {
+    "ravel": "w = x.ravel()",
+    "reshape": "w = x.reshape(-1)",
+    "of the transpose": "w = x.T.ravel()",
+    "of a part": "w = x[1:].ravel()",
+    "of a reversed one": "w = x[::-1].ravel()",
+}
+
+
+def in_records(shape: tuple[int, ...], fields: object = (("a", "i1"), ("b", "f8"))) -> np.ndarray:
+    return np.zeros(shape, list(fields))["b"]
+
+
+@pytest.mark.parametrize("flat", FLAT.values(), ids=list(FLAT))
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: in_records((4,)),
+        lambda: in_records((3, 2)),
+        lambda: in_records((3, 2)).T,
+        lambda: in_records((4,), (("a", "i1"), ("b", "i2"), ("c", "i1"))),
+        lambda: in_records((3,), (("a", "i1"), ("b", "f8", 2))),
+        lambda: np.zeros((3, 2), ">f8"),
+        lambda: np.zeros((3, 2), ">f8").T,
+        lambda: np.zeros(8, ">f8")[::2],
+    ],
+)
+def test_what_is_packed_is_flattened_as_numpy_does(make: Callable[[], Any], flat: str) -> None:
+    text = f"def f(x):\n    {flat}\n    w[0] = 9\n    w += 1\n    return w, x.sum()"
+    names: dict[str, Any] = {}
+    exec(text, names)
+    x, y = make(), make()
+    expected, total = names["f"](x)
+    try:
+        found, found_total = made(text)(y)
+    except pe.CdError as problem:
+        assert problem.code == "CD0462" and not np.shares_memory(expected, x)
+        return
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(found, expected)
+    assert found_total == total
+    assert np.shares_memory(found, y) == np.shares_memory(expected, x)
 
 
 def test_results_are_new_every_time() -> None:

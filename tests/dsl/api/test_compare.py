@@ -61,6 +61,15 @@ def test_elementary_functions_may_differ_in_their_last_bits() -> None:
         assert record is not None and record.line == line
 
 
+@pytest.mark.parametrize("text", ["abs(z)", "np.sign(z)", "np.sqrt(z)", "abs(z).max()"])
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_complex_functions_may_differ_in_their_last_bits(text: str, dtype: type) -> None:
+    rng = np.random.default_rng(3)
+    z = (rng.standard_normal(200) * 5 + 1j * rng.standard_normal(200)).astype(dtype)
+    f = pe.cd_from_source(f"def f(z):\n    return {text}", {"np": np})
+    assert pe.compare(f, (z,))
+
+
 def _times(value: Expr, factor: float) -> Expr:
     return Apply(OPS["mul"], (value, Const(factor, value.dtype)), value.dtype)
 

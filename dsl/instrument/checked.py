@@ -1,6 +1,7 @@
 """Checked mode: sanitizer checks before statements, for faults that NumPy passes over silently.
 
-    a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
+    a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0; so does a ** b of floats where
+                                        a is 0 and b is negative
     a value that is NaN                 CD0765 where none of its operands is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
     a << b, a // b, -a, abs(a), a cast  also of a float, which saturates, NaN becomes 0;
@@ -63,6 +64,10 @@ from .integer_overflow import FALSE, disjunction, float_cast_tests, guarded_oper
 from .library_calls import is_library_text
 
 Body = tuple[Statement, ...]
+_DIVISIONS = ("floordiv", "mod", "fmod", "div", "recip", "recip_sqrt")
+"""Operations that divide by their last operand."""
+_POWERS = ("pow", "whole_pow", "half_pow")
+"""Operations that divide by their first operand where the other one is negative."""
 _MAX_VALUES = 6
 """The largest number of values in a message."""
 _CREATED_NAMES = {
@@ -218,7 +223,8 @@ def _assignment_checks(statement: Assign, context: _CheckContext) -> Iterator[Ch
     yield from _operation_checks(value, domain, span, context)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
         test = disjunction(negate(is_nan(value)), _operand_is_nan(value))
-        yield _build_check(_NAN, test, list(_unconditional_reads(value)), domain, span, context)
+        shown = _shown_values(value, domain, context)
+        yield _build_check(_NAN, test, shown, domain, span, context)
 
 
 def _iteration_domain(statement: Assign) -> Domain:
@@ -254,22 +260,27 @@ def _operation_checks(
     value: Expr, domain: Domain, span: Span, context: _CheckContext
 ) -> Iterator[Check]:
     """Yield the checks of the operations in an expression."""
-    reads = list(dict.fromkeys(_unconditional_reads(value)))
+    shown = _shown_values(value, domain, context)
     for rule, test, divisor in _division_tests(value):
-        is_shown = divisor in reads[:_MAX_VALUES] or _is_number(divisor)
+        is_shown = divisor in shown[:_MAX_VALUES] or _is_number(divisor)
         yield _build_check(
-            rule, test, reads if is_shown else [divisor, *reads], domain, span, context
+            rule, test, shown if is_shown else [divisor, *shown], domain, span, context
         )
     if context.overflow:
         for test in overflow_tests(value):
-            yield _build_check(_OVERFLOW, test, reads, domain, span, context)
+            yield _build_check(_OVERFLOW, test, shown, domain, span, context)
         for test in float_cast_tests(value):
-            yield _build_check(_CAST, test, reads, domain, span, context)
-        shown = symbols_of(value) & context.named - {*context.loops, *domain.symbols}
-        named = sorted(shown, key=lambda symbol: symbol.serial)
-        numbers = [Position(var(symbol)) for symbol in named]
+            yield _build_check(_CAST, test, shown, domain, span, context)
         for test in index_overflow_tests(value, context.bounds):
-            yield _build_check(_INDEX_OVERFLOW, test, [*numbers, *reads], domain, span, context)
+            yield _build_check(_INDEX_OVERFLOW, test, shown, domain, span, context)
+
+
+def _shown_values(value: Expr, domain: Domain, context: _CheckContext) -> list[Expr]:
+    """Return what a message about an expression shows: numbers and loop variables that the point
+    does not tell, and elements."""
+    named = symbols_of(value) & context.named - {*context.loops, *domain.symbols}
+    numbers = [Position(var(x)) for x in sorted(named, key=lambda symbol: symbol.serial)]
+    return [*numbers, *dict.fromkeys(_unconditional_reads(value))]
 
 
 def _index_checks(
@@ -339,13 +350,26 @@ def _division_tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
         for rule, test, divisor in _division_tests(child):
             yield rule, test if guard is None else Select(guard, test, TRUE), divisor
     match expr:
-        case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
+        case Apply(op, (_, divisor) | (divisor,), dtype) if op.name in _DIVISIONS:
             if dtype.kind in "iufc" and not _is_nonzero(divisor):
-                zero = Position(const(0)) if dtype is dtypes.int64 else Const(0, dtype)
                 rule = _INTEGER if dtype.kind in "iu" else _FLOAT
-                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_), _without_casts(divisor)
+                yield rule, _compared("ne", divisor), _without_casts(divisor)
+        case Apply(op, (base, exponent), dtype) if op.name in _POWERS and dtype.kind == "f":
+            if not _is_nonzero(base) and not _is_not_negative(exponent):
+                sides = _compared("eq", base), _compared("lt", exponent)
+                yield _FLOAT, negate(Apply(OPS["and"], sides, dtypes.bool_)), _without_casts(base)
         case _:
             pass
+
+
+def _is_not_negative(expr: Expr) -> bool:
+    return isinstance(expr, Const) and isinstance(expr.value, int | float) and expr.value >= 0
+
+
+def _compared(op: str, number: Expr) -> Expr:
+    """Return the comparison of a number with zero."""
+    zero = Const(0, number.dtype) if number.dtype is not dtypes.int64 else Position(const(0))
+    return Apply(OPS[op], (number, zero), dtypes.bool_)
 
 
 def _without_casts(expr: Expr) -> Expr:

@@ -63,7 +63,7 @@ def user_symbols(procedure: Procedure) -> frozenset[Symbol]:
     result = set()
     for statement in statements(procedure.body):
         match statement:
-            case Let(symbol, Read(node, ())) if node in parameters:
+            case Let(symbol, Read(node, ()) | Cast(Read(node, ()))) if node in parameters:
                 result.add(symbol)
             case For(symbol):
                 result.add(symbol)

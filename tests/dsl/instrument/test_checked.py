@@ -307,7 +307,7 @@ _IN_LOOPS = [
         r"at row = 2, col = 0, j = 0: .*a\[row, col\] = 0.0$",
     ),
     ("for t in range(0, b, 2):\n        y[t, 0] = 1 / a[t, 0]", r"at t = 2: a\[t, 0\] = 0.0"),
-    ("for t in range(1, b):\n        y[0, 0] = 1 / (b - 3)", "at t = 1: b - 3 = 0$"),
+    ("for t in range(1, b):\n        y[0, 0] = 1 / (b - 3)", "at t = 1: b - 3 = 0, b = 3$"),
     ("for t in range(b):\n        if 1 / a[t, 0] > 2:\n            y[t, 0] = 1", "at t = 2: a"),
     ("for t in range(b):\n        y[t] = np.unwrap(a[t], period=a[t, 0] * 1)", "at t = 2$"),
 ]
@@ -324,3 +324,52 @@ def test_the_iteration_of_each_loop_is_told(text: str, shown: str, backend: str)
 
 def test_a_loop_without_iterations_is_not_checked(backend: str) -> None:
     _run("for t in range(b):\n        y[0] = 1 / b", backend, np.zeros(1), np.zeros(1), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "code"),
+    [
+        ("np.fmod(a, b)", ([1, 2], [2, 0]), "CD0763"),
+        ("np.fmod(a, b)", ([1.0, 2.0], [2.0, 0.0]), "CD0764"),
+        ("np.reciprocal(b)", ([1.0, 2.0], [2.0, 0.0]), "CD0764"),
+        ("b ** -2", ([1.0, 2.0], [2.0, -0.0]), "CD0764"),
+        ("b ** -0.5", ([1.0, 2.0], [2.0, 0.0]), "CD0764"),
+        ("np.power(b, a)", ([1.0, -2.0], [0.0, 0.0]), "CD0764"),
+        ("b[1] ** a[1]", ([1.0, -2.0], [1.0, 0.0]), "CD0764"),
+    ],
+)
+def test_each_operation_that_divides(
+    text: str, values: tuple[list[float], list[float]], code: str, backend: str
+) -> None:
+    a, b = map(np.array, values)
+    with pytest.raises(ZeroDivisionError, match=code) as caught:
+        _run(f"return {text}", backend, np.ones(2), a, b)
+    assert "b[" in str(caught.value) and "0" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["a ** b", "a ** 2", "a ** 0.5", "a ** 0", "np.power(a, b * b)"])
+def test_zero_to_a_power_that_is_not_negative(text: str, backend: str) -> None:
+    a, b = np.array([0.0, 2.0, 0.0]), np.array([2.0, -1.0, np.nan])
+    plain = pe.cd_from_source(f"def f(a, b):\n    return {text}", {"np": np}, backend=backend)
+    result = _run(f"return {text}", backend, np.ones(3), a, b)
+    assert isinstance(result, np.ndarray)
+    assert np.array_equal(result, plain(a, b), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "shown"),
+    [
+        ("return a // b", (1, 0), ": a = 1, b = 0$"),
+        ("return a << b", (1, 64), ": a = 1, b = 64$"),
+        ("return a << b", (np.int8(1), 8), ": a = 1, b = 8$"),
+        ("return a[b] // a[b + 1]", (np.array([3, 0]), 0), ": b = 0, a\\[b\\] = 3, a.* = 0$"),
+        ("return np.cumprod(a)", (np.array([np.inf, 0.0]), 0), ": i = 1, running.* = inf, a.* = 0"),
+    ],
+)
+def test_numbers_of_the_run_are_shown(
+    text: str, values: tuple[object, object], shown: str, backend: str
+) -> None:
+    with pytest.raises(pe.CdError) as caught:
+        _run(text, backend, np.ones(2), *values, overflow=True)
+    problem = caught.value.diagnostics[0]
+    assert re.search(shown, problem.message), problem.message

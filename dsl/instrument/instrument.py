@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
+from ...lowering.ir.accuracy import epsilon, relative_error
 from ...lowering.ir.assignments import (
     Assign,
     Block,
@@ -32,7 +33,7 @@ from ...lowering.ir.assignments import (
 from ...lowering.ir.expressions import Expr, Reduce
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import binds, statements
+from ...lowering.ir.walk import binds, bodies, statements
 from . import sites as s
 from .buffers import Buffers
 from .columns import find_reductions
@@ -98,6 +99,7 @@ class _Instrumenter:
         self.source_symbols, self.used_names = procedure.source_symbols, procedure.taken
         self.nodes = classify_nodes(procedure)
         self.sites: list[Site] = []
+        self.unrecorded: list[s.Unrecorded] = []
         self.arrays: set[str] = set()
         self.indices: set[str] = set()
         self.statements: set[int | str] = set()
@@ -123,16 +125,18 @@ class _Instrumenter:
                     out += self.record_statement(statement, path, symbols)
                     continue
                 case For(symbol=symbol, body=inner):
+                    begin = len(self.sites), len(self.unrecorded)
                     new = self.instrument_block(inner, (*path, statement), (*symbols, symbol))
+                    self.close_loop(statement, *begin)
                     statement = replace(statement, body=new)
                 case While(prelude, _, inner):
                     inner_path = (*path, statement)
                     lets = tuple(x.symbol for x in prelude if isinstance(x, Let))
-                    statement = replace(
-                        statement,
-                        prelude=self.instrument_block(prelude, inner_path, symbols),
-                        body=self.instrument_block(inner, inner_path, (*symbols, *lets)),
-                    )
+                    begin = len(self.sites), len(self.unrecorded)
+                    new_prelude = self.instrument_block(prelude, inner_path, symbols)
+                    new = self.instrument_block(inner, inner_path, (*symbols, *lets))
+                    self.close_loop(statement, *begin)
+                    statement = replace(statement, prelude=new_prelude, body=new)
                 case Branch(_, then, orelse):
                     statement = replace(
                         statement,
@@ -165,6 +169,7 @@ class _Instrumenter:
             else self.requested_points(statement, symbols)
         )
         if fits is None or scratch:
+            self.skip((statement,))
             yield statement
             return
         if self.wanted.terms and isinstance(statement, Assign):
@@ -185,6 +190,7 @@ class _Instrumenter:
     ) -> Iterator[Statement]:
         """Yield the statements of a library call, with the recording of its effect around them."""
         rows: list[Row] = []
+        self.skip(body)
         for write in call_writes(call, body, self.nodes, self.buffers.symbol):
             fits = self.requested_points(write.statement, symbols)
             if fits is not None:
@@ -200,6 +206,30 @@ class _Instrumenter:
         yield from body
         for row in rows:
             yield from (*row.end(), *self.print_row(row))
+
+    def skip(self, body: Iterable[Statement], loops: tuple[For, ...] = ()) -> None:
+        """Note statements that are executed without a row of their own, in loops without sites."""
+        for statement in body:
+            if isinstance(statement, Assign):
+                ranges = tuple((loop.lo, loop.hi, loop.step) for loop in loops)
+                error, step = relative_error(statement.value), epsilon(statement.target.node.dtype)
+                self.unrecorded.append(s.Unrecorded(error, step, ranges))
+            inner = (*loops, statement) if isinstance(statement, For) else loops
+            for block in bodies(statement):
+                self.skip(block, inner)
+
+    def close_loop(self, loop: For | While, sites: int, unrecorded: int) -> None:
+        """Assign what a loop does without a row, given the lengths of the lists at its start: after
+        its last site it is done before the first one of the next iteration."""
+        inside = self.unrecorded[unrecorded:]
+        if len(self.sites) > sites:
+            first = self.sites[sites]
+            self.sites[sites] = replace(first, unrecorded=(*first.unrecorded, *self.unrecorded))
+        elif isinstance(loop, For):
+            bounds = (loop.lo, loop.hi, loop.step)
+            self.unrecorded[unrecorded:] = [
+                replace(item, loops=(bounds, *item.loops)) for item in inside
+            ]
 
     def next_site(
         self,
@@ -235,6 +265,8 @@ class _Instrumenter:
 
     def add_row(self, site: Site, fits: FilteredDomain, guard: Expr | None) -> Row:
         """Return the row of a site, which is added to the sites."""
+        site = replace(site, unrecorded=tuple(self.unrecorded))
+        self.unrecorded.clear()
         row = Row(self.buffers, self.wanted, site, fits, guard)
         self.sites.append(row.site)
         return row

@@ -76,6 +76,18 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A statement that is executed before a row of a site, and is not recorded itself."""
+
+    error: float
+    """How much two backends may differ in its elementary functions, relatively."""
+    epsilon: float
+    """The same in its arithmetic: the epsilon of its type."""
+    loops: tuple[tuple[Affine, Affine, int], ...] = ()
+    """Start, end and step of the loops around it that hold no site."""
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A statement that is recorded."""
 
@@ -103,6 +115,8 @@ class Site:
     """Whether such a call may leave elements unchanged: these are no records."""
     spare: tuple[int, int] = (0, 0)
     """The number of floats and ints of a point with a backup position after the row."""
+    unrecorded: tuple[Unrecorded, ...] = ()
+    """The statements since the last site, and those that a library call consists of."""
 
     @property
     def is_assignment(self) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import CdValueError, Diagnostic
-from ...lowering.ir.accuracy import ulps
+from ...lowering.ir.accuracy import epsilon, relative_error
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce, walk
+from ...lowering.ir.indexing import Affine, Symbol, evaluate
 from ..instrument.recording import Run
 from ..instrument.sites import Site
 from .points import Points, Values, read_points
@@ -115,46 +119,64 @@ Mismatch = tuple[tuple[int, int], tuple[int | None, int | None]]
 class ErrorBound:
     """Error bound for the rounding differences of elementary functions between two backends.
 
-    The ulps accumulate over the rows so far; after the first such row each row adds one for its
-    arithmetic. A point may differ by these ulps of its largest operand or result; multiplied by its
-    operands where its statement has an elementary function, as `exp` amplifies a relative error of
-    x by x; relative to the largest number so far where it has a reduction, as terms may cancel.
+    Relative errors accumulate over the rows so far; after the first such row each row adds one ulp
+    for its arithmetic. Statements without rows, which filters and library calls leave out, count at
+    the next row. A point may differ by this error of its largest operand or result; multiplied by
+    its operands where its statement has an elementary function, as `exp` amplifies a relative error
+    of x by x; relative to the largest number so far where it has a reduction or is a library call,
+    as terms may cancel.
     This is first order: chaotic programs diverge further.
     """
 
-    ulps: float = 0.0
+    error: float = 0.0
     largest: float = 0.0
 
     def of(self, run: Run) -> npt.NDArray[np.float64]:
-        """Return the accumulated ulps for each row of a run; later runs continue from its end."""
-        each = np.array([_site_ulps(site) for site in run.layout.sites] or [0.0])
-        row_ulps = each[run.table[:, 0]]
-        total = self.ulps + np.cumsum(row_ulps)
-        total += np.cumsum(total > 0)
-        self.ulps = float(total[-1]) if len(total) else self.ulps
+        """Return the accumulated error for each row of a run; later runs continue from its end."""
+        each = np.array([_row_error(site, run.sizes) for site in run.layout.sites] or [(0.0, 0.0)])
+        errors, steps = each[run.table[:, 0]].T
+        total = self.error + np.cumsum(errors)
+        total += np.cumsum(np.where(total > 0, steps, 0.0))
+        self.error = float(total[-1]) if len(total) else self.error
         for site in run.layout.sites:
             if site.is_assignment:
                 points = read_points(run, site)
                 self.largest = max(self.largest, float(_largest(points).max(initial=0)))
         return total
 
-    def tolerances(self, points: Points, ulps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def tolerances(
+        self, points: Points, errors: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
         """Return the admitted absolute difference of each point."""
         site, magnitude = points.site, _largest(points)
         assert isinstance(site.statement, Assign)
-        dtype = points.column("after").dtype
-        if dtype.kind not in "fc" or not ulps.any():
+        if points.column("after").dtype.kind not in "fc" or not errors.any():
             return np.zeros(len(points))
-        if any(isinstance(part, Reduce) for part in walk(site.statement.value)):
+        reduces = any(isinstance(part, Reduce) for part in walk(site.statement.value))
+        if reduces or site.reads is not None:
             magnitude = np.full(len(points), self.largest)
-        if _site_ulps(site):
+        if relative_error(site.statement.value):
             magnitude = magnitude * np.maximum(1.0, _largest(points, False))
-        eps = float(np.finfo(np.dtype(site.statement.target.node.dtype.numpy).name).eps)
-        return np.asarray(ulps[points.row] * eps * magnitude)
+        return np.asarray(errors[points.row] * magnitude)
 
 
-def _site_ulps(site: Site) -> float:
-    return ulps(site.statement.value) if isinstance(site.statement, Assign) else 0.0
+def _row_error(site: Site, sizes: Mapping[Symbol, int]) -> tuple[float, float]:
+    """Return the relative errors of elementary functions, and of arithmetic, of each row of a site
+    with the statements before it that have no row; loops whose length only the run knows count as
+    one iteration."""
+    statement, error, step = site.statement, 0.0, 0.0
+    if isinstance(statement, Assign):
+        error, step = relative_error(statement.value), epsilon(statement.target.node.dtype)
+    for item in site.unrecorded:
+        times = math.prod(_trip_count(*loop, sizes) for loop in item.loops)
+        error, step = error + times * item.error, step + times * item.epsilon
+    return error, step
+
+
+def _trip_count(lo: Affine, hi: Affine, step: int, sizes: Mapping[Symbol, int]) -> int:
+    if not (lo.symbols() | hi.symbols()) <= sizes.keys():
+        return 1
+    return len(range(evaluate(lo, sizes), evaluate(hi, sizes), step))
 
 
 def _largest(points: Points, with_result: bool = True) -> npt.NDArray[np.float64]:
@@ -179,7 +201,7 @@ def _first_mismatch(
     common = min(len(run.table), len(second_run.table))
     differing = np.flatnonzero(run.table[:common, 0] != second_run.table[:common, 0])
     end = int(differing[0]) if len(differing) else common
-    ulps_of = None if drift is None else drift.of(run)
+    errors = None if drift is None else drift.of(run)
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
         if not site.is_assignment:
@@ -190,8 +212,8 @@ def _first_mismatch(
         )
         points, second_points = _points_before(points, limit), _points_before(second_points, limit)
         tolerance: float | npt.NDArray[np.float64] = atol
-        if drift is not None and ulps_of is not None:
-            tolerance = drift.tolerances(points, ulps_of)
+        if drift is not None and errors is not None:
+            tolerance = drift.tolerances(points, errors)
         mismatch = _site_mismatch(points, second_points, end, rtol, tolerance)
         if mismatch is not None and (best is None or mismatch[0] < best[0]):
             best = mismatch

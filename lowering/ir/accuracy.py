@@ -5,6 +5,9 @@ The C of the backend `cc` is tested against them; they are the table of docs/num
 
 from __future__ import annotations
 
+import numpy as np
+
+from .dtypes import DType
 from .expressions import Apply, Expr, children
 
 ULPS: dict[str, tuple[float, float]] = {
@@ -46,9 +49,9 @@ _COMPLEX = (*ULPS, *_COMPOSED, "sqrt", "sign")
 number, though some are exact of real ones."""
 
 
-def ulps(expr: Expr) -> float:
-    """Return how many ulp two backends may differ in one evaluation of an expression, to first
-    order: each elementary function contributes the bounds of both; 0 where there is none.
+def ulps(expr: Apply) -> float:
+    """Return how many ulp two backends may differ in one operation: an elementary function has the
+    bounds of both, everything else 0.
 
     >>> from . import dtypes
     >>> from .expressions import Const
@@ -56,14 +59,33 @@ def ulps(expr: Expr) -> float:
     >>> ulps(Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64))
     5.0
     """
-    total = sum(map(ulps, children(expr)))
-    if not isinstance(expr, Apply):
-        return total
     name, dtype = expr.op.name, expr.dtype
     if dtype.kind == "c" and name in _COMPLEX:
-        return total + 2 * LIBRARY
+        return 2 * LIBRARY
     if name == "abs" and expr.args[0].dtype.kind == "c":
         name = "hypot"
     if name in ULPS and dtype.kind == "f":
-        return total + max(ULPS[name]) + LIBRARY
-    return total + (2 * LIBRARY if name in _COMPOSED else 0)
+        return max(ULPS[name]) + LIBRARY
+    return 2 * LIBRARY if name in _COMPOSED else 0.0
+
+
+def relative_error(expr: Expr) -> float:
+    """Return how much two backends may differ, relatively, in one evaluation of an expression, to
+    first order: what its elementary functions may, each in its type.
+
+    >>> from . import dtypes
+    >>> from .expressions import Const
+    >>> from .ops import OPS
+    >>> one = Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64)
+    >>> relative_error(one) / epsilon(dtypes.float64)
+    5.0
+    """
+    total = sum(map(relative_error, children(expr)))
+    if isinstance(expr, Apply) and (own := ulps(expr)):
+        total += own * epsilon(expr.dtype)
+    return total
+
+
+def epsilon(dtype: DType) -> float:
+    """Return the distance from 1 to the next number of a type; 0 of integers."""
+    return float(np.finfo(np.dtype(dtype.numpy).name).eps) if dtype.kind in "fc" else 0.0

@@ -70,6 +70,36 @@ def test_complex_functions_may_differ_in_their_last_bits(text: str, dtype: type)
     assert pe.compare(f, (z,))
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("return np.vander(np.exp(x[:6]))", {}),
+        ("return np.vander(np.exp(x[:6].astype(np.float32)))", {}),
+        ("return np.exp(x.astype(np.float32)).astype(np.float64)", {}),
+        ("return np.interp(np.exp(-x), np.sort(x), np.sin(x))", {}),
+        ("t = np.exp(x)\n    return t * 2.0", {"arrays": "result"}),
+        (
+            "s = 1.0\n    for k in range(23):\n        s = s * np.exp(x[k])\n    return s + 0.5",
+            {"arrays": "result"},
+        ),
+        (
+            "s = 1.0\n    for k in range(len(x)):\n        s = s * np.exp(x[k])\n        y = s + 1"
+            "\n    return y",
+            {"arrays": "y"},
+        ),
+    ],
+)
+def test_statements_that_are_not_recorded_may_differ_too(body: str, wanted: dict[str, str]) -> None:
+    x = np.abs(np.random.default_rng(3).standard_normal(60))
+    f = pe.cd_from_source(f"def f(x):\n    {body}", {"np": np})
+    assert not pe.compare(f, (x,), rtol=0, **wanted)
+    found = pe.compare(f, (x,), **wanted)
+    assert found, found
+    last = 1 + len(body.splitlines())
+    with planted(last, with_value(lambda value: _times(value, 1 + 1e-4))):
+        assert not pe.compare(pe.cd_from_source(f"def f(x):\n    {body}", {"np": np}), (x,))
+
+
 def _times(value: Expr, factor: float) -> Expr:
     return Apply(OPS["mul"], (value, Const(factor, value.dtype)), value.dtype)
 

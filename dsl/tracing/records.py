@@ -13,7 +13,9 @@ import numpy.typing as npt
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads, walk
+from ...lowering.ir.dtypes import int64
+from ...lowering.ir.expressions import Const, Expr, Index, Position, Read, Reduce, reads, walk
+from ...lowering.ir.indexing import const
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from ...lowering.ir.text import INFIX, Scope, domain_text, element_text, expr_text, reduction_name
@@ -184,10 +186,16 @@ def _operand_text(operand: Operand) -> str:
     """Return `x[0]{=1.5}`; a reduction whose text does not name it, `x.mean()`, is labelled."""
     mark = ""
     if isinstance(operand.expr, Reduce):
-        mark = reduction_name(operand.expr.op)
+        mark = _reduction_label(operand.expr)
         names = (mark, *_SUM_NAMES) if mark == "sum" else (mark,)
         mark = "" if any(name in operand.text for name in names) else mark
     return f"{operand.text}{{{mark}={to_text(operand.value)}}}"
+
+
+def _reduction_label(reduce: Reduce) -> str:
+    """Return the name of a reduction; a sum of ones is a count."""
+    is_count = reduce.op.name == "add" and reduce.value in (Position(const(1)), Const(1, int64))
+    return "count" if is_count else reduction_name(reduce.op)
 
 
 def format_element(label: str, index: tuple[int, ...]) -> str:
@@ -274,7 +282,13 @@ def _replacement(text: str, operands: list[Operand]) -> str:
     """Return the replacement of a span of the user's text by the operands read there."""
     if len(operands) == 1:
         return _operand_text(operands[0])
-    texts = dict.fromkeys(f"{operand.text}={to_text(operand.value)}" for operand in operands)
+    labels = [
+        _reduction_label(operand.expr) if isinstance(operand.expr, Reduce) else operand.text
+        for operand in operands
+    ]
+    texts = dict.fromkeys(
+        f"{label}={to_text(operand.value)}" for label, operand in zip(labels, operands, strict=True)
+    )
     return f"{text}{{{', '.join(texts)}}}"
 
 

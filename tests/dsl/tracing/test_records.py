@@ -125,3 +125,18 @@ def test_parts_and_things_read_together_are_told_apart() -> None:
     *_, median, total = [r.text for r in trace]
     assert median.startswith("y[0] += np.median(x){") and "=3.0" in median and "=1.0" in median
     assert total == "y[0] -= x[j]{sum=4.0}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x[x > 0.5].mean()", "x[x > 0.5].mean(){sum=3.0, count=2}"),
+        ("np.ptp(x)", "np.ptp(x){max=2.0, min=0.0}"),
+        ("x.mean()", "x.mean(){sum=3.0}"),
+    ],
+)
+def test_reductions_at_one_place_have_their_own_names(text: str, shown: str, backend: str) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    m = {text}\n    return m", {"np": np}, backend=backend)
+    with pe.trace() as trace:
+        f(np.arange(3.0))
+    assert trace[0].text == f"m = {shown}"

@@ -162,8 +162,8 @@ class ErrorBound:
 
 def _row_error(site: Site, sizes: Mapping[Symbol, int]) -> tuple[float, float]:
     """Return the relative errors of elementary functions, and of arithmetic, of each row of a site
-    with the statements before it that have no row; loops whose length only the run knows count as
-    one iteration."""
+    with the statements before it that have no row; loops with a run-time number of
+    iterations count as one."""
     statement, error, step = site.statement, 0.0, 0.0
     if isinstance(statement, Assign):
         error, step = relative_error(statement.value), epsilon(statement.target.node.dtype)

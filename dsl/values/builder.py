@@ -176,7 +176,7 @@ class Context:
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where the variable must be static."""
     uncounted: set[Symbol] = field(default_factory=set)
-    """Variables of loops whose number of iterations only the run knows: these are not unrolled."""
+    """Variables of loops with a run-time number of iterations: these are not unrolled."""
     permuted: set[Node] = field(default_factory=set)
     """Nodes whose buffers a loop permutes (`Permute`) instead of copying."""
     shared: frozenset[Node] = frozenset()

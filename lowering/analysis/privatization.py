@@ -22,13 +22,14 @@ of every iteration. A loop that has another symbol afterwards has to be analyzed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.indexing import Symbol
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.walk import bodies
+from ..ir.walk import bodies, reads, writes
 from ..target import Target
 from .cost import total_work
 from .dependence import find_privatizable, loop_local_nodes
@@ -47,6 +48,17 @@ def annotate_private(program: Program, target: Target) -> Program:
         for pair in _find_annotations(kernel.body, arrays, only, target.parallel_from)
     )
     return replace(program, private_annotations=tuple(dict.fromkeys(annotations)))
+
+
+def has_crossing_arrays(parts: Iterable[Sequence[Stmt]], privates: frozenset[int]) -> bool:
+    """Whether several parts of an iteration use an array that is private to it. A transformation
+    that runs each part for many iterations has to expand it, as it expands scalars."""
+    used = Counter(
+        number
+        for part in parts
+        for number in {n.id for n in (*reads(part), *writes(part)) if n.rank} & privates
+    )
+    return any(count > 1 for count in used.values())
 
 
 def _find_annotations(

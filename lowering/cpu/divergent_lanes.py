@@ -114,7 +114,7 @@ def _can_run_lockstep(stmt: For | While, symbol: Symbol, domain: tuple[Range, ..
     return can_if_convert(stmt.body, (Break, Continue), domain, sure=False)
 
 
-def _parts(body: Body) -> list[Body]:
+def lane_parts(body: Body) -> list[Body]:
     """Return the parts of an iteration that all lanes do one after the other: each inner loop, and
     the statements between these."""
     out: list[Body] = []
@@ -122,15 +122,6 @@ def _parts(body: Body) -> list[Body]:
         stmts = tuple(group)
         out += ((stmt,) for stmt in stmts) if is_loop else (stmts,)
     return out
-
-
-def has_crossing_arrays(loop: For, privates: frozenset[int]) -> bool:
-    """Whether an array that is private to each iteration is used in several parts of it: only
-    scalars have an element for each lane."""
-    arrays = {node.id for node in writes(loop.body) if node.rank} & privates
-    used = [frozenset[int]().union(*(summarize(s).touches for s in part)) & arrays
-            for part in _parts(loop.body)]  # fmt: skip
-    return sum(map(len, used)) > len(frozenset[int]().union(*used))
 
 
 def run_in_lockstep(
@@ -166,7 +157,7 @@ class _Lanes:
 
     def build(self) -> Body:
         """Return the statements of all lanes."""
-        parts = _parts(self.loop.body)
+        parts = lane_parts(self.loop.body)
         for node in self.find_live(parts):
             self.expanded[node.id] = self.array(node.label, node.dtype)
         out: list[Stmt] = []

@@ -51,6 +51,7 @@ from ..analysis.cost import is_contiguous_store
 from ..analysis.dependence import find_dependence, find_privatizable, has_early_exit
 from ..analysis.effects import bound_symbols
 from ..analysis.expression_cost import cost
+from ..analysis.privatization import has_crossing_arrays
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Access
 from ..ir.decision import Decided, Decision, Reason
@@ -120,7 +121,7 @@ class _Chains(OutermostRewriter):
             return None
         name, span, before = loop.symbol.name, loop.span, len(self.fresh.nodes)
         bodies = self.find_stages(loop)
-        if len(bodies) < 2 or _have_arrays_in_common(bodies, privates):
+        if len(bodies) < 2 or has_crossing_arrays(bodies, privates):
             del self.fresh.nodes[before:]
             return None
         self.decisions.append(Decision("staged", self.WHY, span=span, variable=name))
@@ -378,17 +379,6 @@ def _split_calls(stmt: Stmt, fresh: Fresh, always: bool) -> Body:
     if out and value == Read(out[-1].access.node, ()):
         value = out.pop().value
     return (*out, replace(stmt, value=value))
-
-
-def _have_arrays_in_common(bodies: list[Body], privates: frozenset[int]) -> bool:
-    """Whether several stages use an array that is private to each iteration: only scalars are
-    expanded to an element for each."""
-    used = Counter(
-        number
-        for stage in bodies
-        for number in {n.id for n in (*reads(stage), *writes(stage)) if n.rank} & privates
-    )
-    return any(count > 1 for count in used.values())
 
 
 LiveRanges = Mapping[Node, tuple[int, int]]

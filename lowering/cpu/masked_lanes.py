@@ -36,6 +36,7 @@ from ..analysis.dependence import find_dependence, find_privatizable
 from ..analysis.effects import summarize
 from ..analysis.expression_cost import cost
 from ..analysis.guarded_reads import negate
+from ..analysis.privatization import has_crossing_arrays
 from ..analysis.subscripts import ranges, stride
 from ..ir.assignments import Continue
 from ..ir.decision import Decided, Decision, Reason
@@ -106,8 +107,8 @@ class _IfConversion(OutermostRewriter):
             or find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None
         ):
             return None
-        if is_divergent and divergent_lanes.has_crossing_arrays(loop, privates):
-            return None
+        if is_divergent and has_crossing_arrays(divergent_lanes.lane_parts(loop.body), privates):
+            return None  # only scalars have an element for each lane
         node = next((node for node in written if node.id not in privates), written[0])
         self.record(MaskReason.LEAVE if is_divergent else MaskReason.BRANCH, node, loop)
         if is_divergent:

@@ -103,7 +103,7 @@ def _match_pair(stmt: If, loops: Loops, body: Body) -> tuple[ExtremeBranch, Extr
     targets = upper.written | lower.written
     rest = tuple(nested for nested in body if nested is not stmt)
     if any(node.id in targets for node in writes(rest)):
-        return None  # what is written anew may be less again
+        return None  # a value that is written elsewhere may be less again
     if any(read.node.id in targets for read in reads(upper.term)):
         return None  # the second test would see another term
     return (upper, lower) if MIRRORED[upper.test][0] == lower.test[0] else None

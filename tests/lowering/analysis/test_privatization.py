@@ -9,13 +9,14 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.analysis.dependence import find_privatizable
-from plusequals.lowering.analysis.privatization import annotate_private
+from plusequals.lowering.analysis.privatization import annotate_private, has_crossing_arrays
 from plusequals.lowering.ir.indexing import Symbol
-from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.loops import For, Program, Store
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
+from ..ir.build import at, node, num, read
 from ..shown import lowered
 
 EAGER = Target(threads=4, parallel_from=0, schedule=True, reorders=True)
@@ -119,3 +120,14 @@ def test_any_number_of_threads_gives_the_same_bits(tokens: int) -> None:
     e = np.exp(s - s.max(axis=3, keepdims=True))
     np.testing.assert_allclose(found[0], (e / e.sum(axis=3, keepdims=True)) @ v, 1e-4, 1e-5)
     assert all(np.array_equal(found[0], one) for one in found)
+
+
+def test_an_array_crosses_parts_that_use_it_both() -> None:
+    """A scalar may cross, and so may an array that iterations share."""
+    own, scalar, result = node(1, "t", 2), node(2, "s"), node(3, "y", 8)
+    fill, use = Store(at(own, 0), num(1.0)), Store(at(result, 0), read(own, 0))
+    start, end = Store(at(scalar), num(1.0)), Store(at(result, 1), read(scalar))
+    assert has_crossing_arrays([(fill,), (start, use)], frozenset((1, 2)))
+    assert not has_crossing_arrays([(fill, use), (start,)], frozenset((1, 2)))
+    assert not has_crossing_arrays([(fill, start), (end,)], frozenset((1, 2)))
+    assert not has_crossing_arrays([(fill,), (use,)], frozenset((2,)))

@@ -42,6 +42,19 @@ def same_bits(text: str, size: int, dtype: str = "f4") -> None:
         assert np.array_equal(one.view("u1"), other.view("u1"))
 
 
+def same_as_python(text: str, given: list[Any]) -> None:
+    """Compare what compiled code and Python leave in arguments, bit for bit."""
+    scope: dict[str, Any] = {"np": np}
+    exec(text, scope)
+    wanted, got = ([a.copy() for a in given] for _ in range(2))
+    scope["f"](*wanted)
+    with pe.settings.override(schedule=True):
+        function(text).on("cc")(*got)
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
 def decided(body: str, count: str = "len(x)") -> tuple[Decision, ...]:
     """Return what was done of the loop over 48 elements."""
     lines = each(body, count).split("\n")[1:]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ import plusequals as pe
 from plusequals.lowering.cpu.masked_lanes import MaskReason
 
 from ..scheduled import function
-from .masked import arrays, decided, each, same_bits
+from .masked import arrays, decided, each, same_as_python, same_bits
 
 EARLY = {
     "while": (
@@ -97,19 +95,11 @@ def test_sizes_of_the_run() -> None:
     ("inside", "after"),
     [("1", "t[1] + t[0]"), ("1 + abs(t[1])", "t[0]"), ("1 + abs(t[1])", "0.0"), ("1", "x[p]")],
 )
-def test_arrays_of_each_round_stay_its_own(inside: str, after: str) -> None:
+def test_private_arrays_stay_those_of_an_iteration(inside: str, after: str) -> None:
     text = (
         "def f(x, y):\n    t = np.zeros(2)\n    for p in range(len(x)):\n"
         "        t[0] = abs(x[p])\n        t[1] = x[p] * 2\n        t[1] += t[0]\n"
         "        t[0] -= t[1]\n        u = 0.0\n        while u < 5:\n"
         f"            u = u * 2 + {inside}\n        y[p] = u + {after}\n"
     )
-    scope: dict[str, Any] = {"np": np}
-    exec(text, scope)
-    wanted, got = (arrays(97, "f8")[:2] for _ in range(2))
-    scope["f"](*wanted)
-    with pe.settings.override(schedule=True):
-        function(text).on("cc")(*got)
-    for one, other in zip(got, wanted, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+    same_as_python(text, arrays(97, "f8")[:2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from plusequals.lowering.pipeline import optimize
 
 from ..scheduled import function
 from ..shown import lowered
-from .masked import TARGET, arrays, decided, each, same_bits
+from .masked import TARGET, arrays, decided, each, same_as_python, same_bits
 
 BRANCHES = {
     "one side": "if x[i] > 0:\n    y[i] = x[i] * 2",
@@ -82,15 +81,7 @@ def test_tests_are_as_they_were_before_their_branch(name: str) -> None:
     lines = CLEARED[name].replace("\n", "\n        ")
     text = f"def f(x, y, b, c):\n    for p in range(len(x)):\n        {lines}\n"
     x, y, z, _ = arrays(97, "f8")
-    scope: dict[str, Any] = {}
-    exec(text, scope)
-    wanted, got = ([one.copy() for one in (x, y, z > 0, z < 1)] for _ in range(2))
-    scope["f"](*wanted)
-    with pe.settings.override(schedule=True):
-        function(text).on("cc")(*got)
-    for one, other in zip(got, wanted, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+    same_as_python(text, [x, y, z > 0, z < 1])
 
 
 def test_few_rounds_stay() -> None:

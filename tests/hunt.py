@@ -51,29 +51,20 @@ class Part:
 
 
 _PROGRAMS = "tests.programs.hunt"
+
+
+def _of_kind(name: str, kind: str, counts: tuple[int, int, int]) -> Part:
+    """Return the hunt with random programs of a kind, under random settings."""
+    return Part(name, _PROGRAMS, ("--kind", kind, "--settings", "random"), counts, jobs=True)
+
+
 PARTS = (
     Part("mixed", _PROGRAMS, ("--settings", "random"), (10, 60, 40_000), jobs=True),
     Part("passes", _PROGRAMS, ("--settings", "random", "--passes"), (0, 12, 20_000), jobs=True),
-    Part(
-        "nests", _PROGRAMS, ("--kind", "nest", "--settings", "random"), (10, 50, 4_500), jobs=True
-    ),
-    Part(
-        "python",
-        _PROGRAMS,
-        ("--kind", "python", "--settings", "random"),
-        (10, 40, 5_000),
-        jobs=True,
-    ),
-    Part(
-        "flow", _PROGRAMS, ("--kind", "flow", "--settings", "random"), (10, 40, 20_000), jobs=True
-    ),
-    Part(
-        "nested",
-        _PROGRAMS,
-        ("--kind", "nested", "--settings", "random"),
-        (10, 40, 20_000),
-        jobs=True,
-    ),
+    _of_kind("nests", "nest", (10, 50, 4_500)),
+    _of_kind("python", "python", (10, 40, 5_000)),
+    _of_kind("flow", "flow", (10, 40, 20_000)),
+    _of_kind("nested", "nested", (10, 40, 20_000)),
     Part("calls", _PROGRAMS, ("--warm",), (0, 16, 5_000), jobs=True),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 
 from .model import ArgSpec, Program
+from .statement_writer import StatementWriter
 
 N = 6
 """The length of all arrays. Loops go over 1 to 4, so that the elements beside them exist."""
@@ -37,12 +38,11 @@ def program(rng: random.Random) -> Program:
     return _Flow(rng).program()
 
 
-class _Flow:
+class _Flow(StatementWriter):
     """A program while it is written."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.count = rng, 0
-        self.loops: list[str] = []
+        super().__init__(rng)
         self.locals = rng.sample(["v1", "v2"], rng.randint(1, 2))
         self.tests = rng.sample(TESTS, rng.randint(1, 3))
         self.values = [self.value(2) for _ in range(rng.randint(2, 4))]
@@ -88,11 +88,6 @@ class _Flow:
         """Return a text with one subscript in all its places."""
         return text.replace("@", self.at())
 
-    def body(self, depth: int, indent: int, most: int) -> list[str]:
-        """Return up to so many statements."""
-        count = self.rng.randint(1, most)
-        return [line for _ in range(count) for line in self.statement(depth, indent)]
-
     def statement(self, depth: int, indent: int) -> list[str]:
         """Return the lines of a statement with all that is in it."""
         rng, pad = self.rng, "    " * indent
@@ -101,20 +96,10 @@ class _Flow:
         if not depth or self.count > MOST or pick < 0.42 or pick > 0.72 and len(self.loops) > 2:
             return [pad + self.simple()]
         if pick < 0.72:
-            lines = [f"{pad}if {self.placed(rng.choice(self.tests))}:"]
-            lines += self.body(depth - 1, indent + 1, 3)
-            if self.loops and rng.random() < 0.08:
-                lines.append(f"{pad}    {rng.choice(('break', 'continue'))}")
-            if rng.random() < 0.35:
-                lines += [f"{pad}else:", *self.body(depth - 1, indent + 1, 2)]
-            return lines
+            test = self.placed(rng.choice(self.tests))
+            return self.branch(test, depth, indent, 3, ("break", "continue"), 0.08)
         v = ("t1", "t2", "t3")[len(self.loops)]
-        outer = (f"{self.loops[-1]}, 5", f"1, {self.loops[-1]}") if self.loops else ()
-        head = f"{pad}for {v} in range({rng.choice((*LOOPS, *outer))}):"
-        self.loops.append(v)
-        lines = [head, *self.body(depth - 1, indent + 1, 3)]
-        self.loops.pop()
-        return lines
+        return self.loop_of(v, [f"{pad}for {v} in {self.range_of(LOOPS)}:"], depth, indent)
 
     def simple(self) -> str:
         """Return a statement without others in it."""

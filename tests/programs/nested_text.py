@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 
 from .model import ArgSpec, Program
+from .statement_writer import StatementWriter
 
 N = 6
 """The length of all axes. Most loops leave out the ends, so that the elements beside them exist."""
@@ -76,12 +77,12 @@ def program(rng: random.Random) -> Program:
     return _Nested(rng).program()
 
 
-class _Nested:
+class _Nested(StatementWriter):
     """A program while it is written."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.count, self.serial = rng, 0, 0
-        self.loops: list[str] = []
+        super().__init__(rng)
+        self.serial = 0
         self.rows = [*ROWS, *rng.sample(["v1", "v2", "v3"], rng.randint(1, 2))]
         self.tables = [*TABLES, *rng.sample(["w1", "w2"], rng.randint(0, 2))]
         few = rng.sample(self.rows, 3) + rng.sample(self.rows[3:], 1) * 2
@@ -152,11 +153,6 @@ class _Nested:
         rng = self.rng
         return self.filled(rng.choice(self.tests if rng.random() < 0.7 else TESTS))
 
-    def body(self, depth: int, indent: int, most: int) -> list[str]:
-        """Return up to so many statements."""
-        count = self.rng.randint(1, most)
-        return [line for _ in range(count) for line in self.statement(depth, indent)]
-
     def statement(self, depth: int, indent: int) -> list[str]:
         """Return the lines of a statement with all that is in it."""
         rng, pad = self.rng, "    " * indent
@@ -165,12 +161,8 @@ class _Nested:
         if not depth or self.count > MOST or pick < 0.4:
             return [pad + self.simple()]
         if pick < 0.58:
-            lines = [f"{pad}if {self.test()}:", *self.body(depth - 1, indent + 1, 2)]
-            if self.loops and rng.random() < 0.15:
-                lines.append(f"{pad}    {rng.choice(('break', 'continue', 'continue'))}")
-            if rng.random() < 0.35:
-                lines += [f"{pad}else:", *self.body(depth - 1, indent + 1, 2)]
-            return lines
+            jumps = ("break", "continue", "continue")
+            return self.branch(self.test(), depth, indent, 2, jumps, 0.15)
         if len(self.loops) > 2:
             return [pad + self.simple()]
         return self.loop(depth, indent)
@@ -185,12 +177,8 @@ class _Nested:
             test = f" and ({self.test()})" if rng.random() < 0.4 else ""
             head = [f"{pad}{v} = 0", f"{pad}while {least}{test}:", f"{pad}    {v} += 1"]
         else:
-            outer = (f"{self.loops[-1]}, 5", f"1, {self.loops[-1]}") if self.loops else ()
-            head = [f"{pad}for {v} in range({rng.choice((*LOOPS, *outer))}):"]
-        self.loops.append(v)
-        lines = [*head, *self.body(depth - 1, indent + 1, 3)]
-        self.loops.pop()
-        return lines
+            head = [f"{pad}for {v} in {self.range_of(LOOPS)}:"]
+        return self.loop_of(v, head, depth, indent)
 
     def simple(self) -> str:
         """Return a statement without others in it."""

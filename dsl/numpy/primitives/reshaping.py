@@ -119,7 +119,7 @@ def _infer_size(
         raise _mismatch(site, old, shown)
     if divisor.constant is None or mod(dividend, divisor).constant != 0:
         remainder, sides = mod(dividend, divisor), (Position(dividend), Position(divisor))
-        text = "{0} elements cannot be reshaped: -1 stands beside sizes of {1} in all"
+        text = "{0} elements cannot be reshaped: the sizes beside -1 have the product {1}"
         fault = Fault("CD0312", "CdShapeError", text, ("give sizes that divide it",))
         site.ctx.check_sizes(compare("eq", remainder, const(0)), fault, sides, site.span)
     missing = floordiv(dividend, divisor)

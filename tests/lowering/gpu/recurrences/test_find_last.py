@@ -118,7 +118,7 @@ WHY = [
     ("what is found is used",
      "b = -1\nfor i in range(len(x)):\n    if b < 0 and x[i] > 1:\n        b = i\n"
      "    y[i] = b"),
-    ("only some of it is kept where a round ends",
+    ("only some of it is kept where an iteration ends",
      "b = -1\nc = -1\nfor i in range(len(x)):\n    if x[i] > 1:\n        b = i\n"
      "        if x[i] > 2:\n            continue\n        c = i\ny[0] = b\ny[1] = c"),
     ("what is asked changes",

@@ -70,7 +70,7 @@ def test_rounds_hand_on_what_they_found(text: str) -> None:
     "    x[i] = s",  # one scalar for all
     SOLVED.format(0, "s -= m[i, j] * x[j]", "x[i] = s").replace(
         "    for j", "    if b[i] > 0:\n        continue\n    for j"
-    ),  # rounds that end early
+    ),  # iterations that end early
     "for i in range(12):\n    if b[i] > 0:\n        b[i] = 3.0\n        continue\n"
     "    for j in range(i):\n        b[i] -= m[i, j] * b[j]\n    b[i] *= 0.5",
     SOLVED.format(0, "m[i, j] = b[j] * 2", "x[i] = s"),  # has independent rounds

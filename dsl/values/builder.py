@@ -152,9 +152,9 @@ class Context:
     locals: list[Node] = field(default_factory=list)
     origin: dict[Symbol, str] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
-    preferred: set[str] = field(default_factory=set)
-    """Those of `given` whose values would be known while compiling if they were not."""
     """Names in `origin` that calls gave many values: dynamic where they can be."""
+    preferred: set[str] = field(default_factory=set)
+    """Those of `given` that would be static if they were not dynamic."""
     assigned: frozenset[str] = frozenset()
     """Those of `given` that the function assigns: they are dynamic in every specialization."""
     deciding: Origins = NO_ORIGINS

@@ -7,6 +7,7 @@ location is the same on all paths through the loop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...base.diagnostic import CdError, CdNameError, CdShapeError, CdTypeError, Span
@@ -20,13 +21,30 @@ from ..values.builder import Context, NeedKind, error
 from ..values.evaluation_order import fixed
 from ..values.memory_order import binds, held, order_of
 from ..values.types import Kind, cast, join, kind_of_number
-from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
+from ..values.values import (
+    AnyObject,
+    Array,
+    Group,
+    Lazy,
+    Masked,
+    OneOf,
+    Scalar,
+    Static,
+    Unset,
+    Value,
+    identities_of,
+    joined_identity,
+)
 from .aliasing import seeing
 from .scope import Frame
 
+_ITEM = " item "
+"""What separates the name of a loop-carried tuple or list from the number of an item in its key."""
+
 
 class NeedPeel(Exception):
-    """A number before a loop is an array inside: the loop needs its first iteration peeled.
+    """A number before a loop is an array inside, or None is any other value: the loop needs its
+    first iteration peeled.
 
     `problem` is the error where peeling is not possible.
     """
@@ -35,6 +53,42 @@ class NeedPeel(Exception):
         super().__init__(name)
         self.name = name
         self.problem = problem
+
+
+def item_of(name: str, number: int) -> str:
+    """Return the key of an item of a loop-carried tuple or list; no Python name equals it."""
+    return f"{name}{_ITEM}{number}"
+
+
+def carrier_of(key: str) -> str:
+    """Return the name of the loop-carried tuple or list of an item's key; other names as given."""
+    return key.partition(_ITEM)[0]
+
+
+def label_of_item(key: str) -> str:
+    """Return the label of a name's storage: `best_0` for an item's key."""
+    return key.replace(_ITEM, "_")
+
+
+def shown_item(key: str) -> str:
+    """Return a name as it is shown: `best[0]` for an item's key."""
+    name, *numbers = key.split(_ITEM)
+    return name + "".join(f"[{number}]" for number in numbers)
+
+
+def bound_to(frame: Frame, key: str) -> Value | None:
+    """Return what a name is bound to, or an item of its tuple or list; None where there is none."""
+    name, *numbers = key.split(_ITEM)
+    value = frame.names.get(name)
+    for number in map(int, numbers):
+        has_item = isinstance(value, Group) and number < len(value.items)
+        value = value.items[number] if has_item and isinstance(value, Group) else None
+    return value
+
+
+def is_carriable(value: Value | None) -> bool:
+    """Whether a slot can hold a value: a number, an array, a tuple or list."""
+    return isinstance(value, Array | Group) or value is not None and is_number(value)
 
 
 def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
@@ -91,14 +145,17 @@ def _slot_type_helps(name: str, value: Value) -> tuple[str, ...]:
 def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     """Store a value in the slot of a name. CdTypeError CD0208, CdShapeError CD0209 where it does
     not fit; NeedKind where the slot has to be wider, NeedPeel where a number becomes an array."""
-    slot = frame.slots[name]
+    slot, shown = frame.slots[name], shown_item(name)
+    if isinstance(slot, Group):
+        _store_in_items(frame, name, slot, value, span)
+        return
     frame.names[name] = slot
     if isinstance(slot, Scalar):
         if not is_number(value):
-            text = f"`{name}` is a number before the loop and {describe(value)} inside"
+            text = f"`{shown}` is a number before the loop and {describe(value)} inside"
             if name in frame.reserved:
-                text = f"`{name}` is {describe(value)} where the loop is left, and nothing before"
-            problem = error("CD0208", CdTypeError, text, span, helps=_slot_type_helps(name, value))
+                text = f"`{shown}` is {describe(value)} where the loop is left, and nothing before"
+            problem = error("CD0208", CdTypeError, text, span, helps=_slot_type_helps(shown, value))
             raise NeedPeel(name, problem) if isinstance(value, Array) else problem
         scalar = as_scalar(value, span)
         kind = join(slot.kind, scalar.kind)
@@ -111,28 +168,27 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     if not isinstance(value, Array):
         raise error(
             "CD0208", CdTypeError,
-            f"`{name}` is an array before the loop and {describe(value)} inside", span,
+            f"`{shown}` is an array before the loop and {describe(value)} inside", span,
         )  # fmt: skip
     if bool(value.listed) != bool(slot.listed):
         kinds = ("a list", "an array") if slot.listed else ("an array", "a list")
         raise error(
-            "CD0208", CdTypeError, f"`{name}` is {kinds[0]} before the loop and {kinds[1]} inside",
-            span, helps=(f"make it an array before the loop: `{name} = np.array({name})`",),
+            "CD0208", CdTypeError, f"`{shown}` is {kinds[0]} before the loop and {kinds[1]} inside",
+            span, helps=(f"make it an array before the loop: `{shown} = np.array({shown})`",),
         )  # fmt: skip
     if value.rank != slot.rank:
         raise error(
-            "CD0209", CdShapeError, f"`{name}` changes its shape in the loop: {describe(slot)} "
+            "CD0209", CdShapeError, f"`{shown}` changes its shape in the loop: {describe(slot)} "
             f"before, {describe(value)} inside", span, helps=("use another name inside the loop",),
         )  # fmt: skip
     part = ", ".join(":n" if axis == 0 else ":" for axis in range(slot.rank))
-    fix_help = f"make it before the loop as large as it gets, and use parts: `{name}[{part}] = ...`"
+    fix_help = (
+        f"make it before the loop as large as it gets, and use parts: `{shown}[{part}] = ...`"
+    )
     if slot.rank == 1:
-        fix_help = (
-            f"make it before the loop as large as it gets, and count: `{name}, n = np.zeros(most), "
-            f"0`, in the loop `{name}[n] = ...`, `n += 1`; `{name}[:n]` is filled"
-        )
+        fix_help = _filled_array_help(shown)
     for axis, (slot_size, value_size) in enumerate(zip(slot.shape, value.shape, strict=True)):
-        what = f"`{name}` changes its size along axis {axis} in the loop"
+        what = f"`{shown}` changes its size along axis {axis} in the loop"
         frame.ctx.equal_extents(slot_size, value_size, what, span, (fix_help,))
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
@@ -143,6 +199,78 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     _copy_for_aliases(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
     binds(frame.ctx, slot, value, span)
+
+
+def _filled_array_help(name: str) -> str:
+    """Return the help text where a name would grow in a loop."""
+    return (
+        f"make it before the loop as large as it gets, and count: `{name}, n = np.zeros(most), 0`, "
+        f"in the loop `{name}[n] = ...`, `n += 1`; `{name}[:n]` is filled"
+    )
+
+
+def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Span) -> None:
+    """Store a tuple or list in the slots of its items; all items are read before any is stored.
+
+    CdTypeError CD0208 for another structure, NeedKind for an item that changes without a slot.
+    """
+    shown = shown_item(name)
+    if not _is_like(value, slot):
+        text = f"`{shown}` is {describe(slot)} before the loop and {describe(value)} inside"
+        grows = isinstance(value, Group) and len(value.items) != len(slot.items)
+        way = _filled_array_help(shown) if grows else "use another name inside the loop"
+        raise error("CD0208", CdTypeError, text, span, helps=(way,))
+    assert isinstance(value, Group)
+    keys = [item_of(name, number) for number in range(len(slot.items))]
+    for key, item, new in zip(keys, slot.items, value.items, strict=True):
+        if key in frame.slots or same_binding(item, new):
+            continue
+        if not is_carriable(new):
+            text = f"`{shown_item(key)}` is {describe(item)} before the loop, and {describe(new)}"
+            raise error("CD0208", CdTypeError, f"{text} inside", span)
+        raise NeedKind(key, None)
+    labels = map(label_of_item, keys)
+    values = [
+        frozen(frame, new, label, span) if key in frame.slots else new
+        for key, label, new in zip(keys, labels, value.items, strict=True)
+    ]
+    for key, new in zip(keys, values, strict=True):
+        if key in frame.slots:
+            _store_in_slot(frame, key, new, span)
+    slot = replace(slot, identity=joined_identity(slot, value))
+    frame.slots[name] = frame.names[name] = slot
+
+
+def _is_like(value: Value, slot: Group) -> bool:
+    """Whether a value is a tuple or list of the structure of one in a slot."""
+    return (
+        isinstance(value, Group)
+        and (value.kind, value.named_tuple) == (slot.kind, slot.named_tuple)
+        and len(value.items) == len(slot.items)
+    )
+
+
+def _open_items(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span: Span) -> None:
+    """Give a tuple or list a slot: one for each item that has a key in `kinds`."""
+    value = frame.names[name]
+    assert isinstance(value, Group)
+    items = list(value.items)
+    for number, item in enumerate(items):
+        if (key := item_of(name, number)) in kinds:
+            frame.names[key] = item
+            open_slot(frame, key, kinds, span)
+            items[number] = frame.slots[key]
+    identity = OneOf((*identities_of(value), AnyObject()))
+    frame.slots[name] = frame.names[name] = replace(value.of(items), identity=identity)
+
+
+def close_slot(frame: Frame, name: str) -> None:
+    """Remove the slot of a name after its loop; the name stays bound to what is in it."""
+    slot = frame.slots.pop(name, None)
+    if carrier_of(name) != name:
+        frame.names.pop(name, None)
+    elif isinstance(slot, Group):
+        frame.names[name] = slot  # one of all objects that were stored in it
 
 
 def _copy_for_aliases(frame: Frame, name: str, slot: Array, span: Span) -> None:
@@ -274,24 +402,39 @@ def is_number(value: Value) -> bool:
     return isinstance(value, Scalar)
 
 
-def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
-    """Give a bound name a slot with its present value, wide enough for `kind` (None: its own)."""
-    value = frame.names[name]
+def open_slot(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span: Span) -> None:
+    """Give a bound name a slot with its present value, wide enough for its kind in `kinds` (None:
+    its own); tuples and lists one for each of their items there."""
+    value, label, kind = frame.names[name], label_of_item(name), kinds[name]
+    if isinstance(value, Group):
+        _open_items(frame, name, kinds, span)
+        return
     if isinstance(value, Array):
         wide = value.kind if kind is None else join(value.kind, kind)
-        slot: Value = held(frame.ctx, value, name, span, wide.dtype)
+        slot: Value = held(frame.ctx, value, label, span, wide.dtype)
         if name in frame.ctx.mixed and isinstance(slot, Array) and slot.base is not None:
             frame.ctx.unordered.add(slot.base.node)
     else:
         scalar = as_scalar(value, span)
         wide = scalar.kind if kind is None else join(scalar.kind, kind)
-        node = frame.ctx.variable(name, Scalar(scalar.expr, wide), span)
+        node = frame.ctx.variable(label, Scalar(scalar.expr, wide), span)
         frame.ctx.derived[node] = None  # iterations set it
         frame.ctx.stored[node].append(None)
         frame.variables[name] = node
         slot = Scalar(Read(node, ()), wide)
     frame.slots[name] = slot
     frame.names[name] = slot
+
+
+def same_binding(left: Value, right: Value) -> bool:
+    """Whether two values are one value or one location; arrays up to renaming of their axes."""
+    if isinstance(left, Array) and isinstance(right, Array) and left.rank == right.rank:
+        index = tuple(var(axis) for axis in left.axes)
+        return left.shape == right.shape and right.at(index) == left.body
+    if isinstance(left, Group) and isinstance(right, Group) and len(left.items) == len(right.items):
+        pairs = zip(left.items, right.items, strict=True)
+        return left == right.of(left.items) and all(same_binding(x, y) for x, y in pairs)
+    return left == right
 
 
 def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:

@@ -23,12 +23,11 @@ from ..values.range_analysis import Assumptions
 from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value, as_new, joined_identity
 from . import object_attributes
-from .bindings import copy_into, is_number
+from .bindings import copy_into, is_number, same_binding
 from .early_exit import returns_inside
 from .expressions import tested
 from .index.free_variables import idle_reduction
 from .index.notation import index_statement
-from .loop_carried import same_binding
 from .recovery import Problems
 from .scope import RESULT, Frame, Guard, Run, parts, sources
 from .truth import given_in, note_choice, require_alike, select, settle_test
@@ -203,6 +202,8 @@ def _merge_names(frame: Frame, first: _Side, second: _Side, statement: s.If) -> 
 def _one_of_two(left: Value, right: Value) -> Value:
     """Return the binding at a join of one location on both sides: a view of it, where these are two
     objects of the caller's that share their memory."""
+    if isinstance(left, Group) and isinstance(right, Group):
+        return replace(left, identity=joined_identity(left, right))
     if isinstance(left, Array) and isinstance(right, Array) and left.given != right.given:
         return as_new(left)
     return left

@@ -16,13 +16,12 @@ from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, 
 from ...base.lazy_import import lazy_modules
 from ...lowering.ir.assignments import Block, Let
 from ..numpy import table
-from ..numpy.primitives.python_reductions import extreme_of_lists
 from ..source import surface as s
 from ..source.function_source import read_source, scope_of, scope_of_namespace, source_from_text
 from ..source.parse import parse
 from ..values.arrays import describe
 from ..values.builder import error
-from ..values.call_site import LIBRARY, Site, is_list
+from ..values.call_site import LIBRARY, Site, is_list, items_of
 from ..values.evaluation_order import after
 from ..values.fix_hints import before_the_points
 from ..values.types import Kind
@@ -44,6 +43,7 @@ from . import object_attributes
 from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
+from .conditions.comparisons import extreme_of_sequences
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -224,8 +224,10 @@ def _call_object(
     if handler is not None:
         keeps = function in (np.array, np.asarray)
         positional = tuple(_as_array(frame, arg, e.span, keeps) for arg in args)
-        if function in (max, min) and len(args) > 1 and any(map(is_list, args)):
-            return extreme_of_lists(site, function.__name__, args)
+        if function in (max, min) and not keywords:
+            compared = args if len(args) > 1 else items_of(args[0]) if args else None
+            if compared and any(map(is_list, compared)):
+                return extreme_of_sequences(frame, function.__name__, compared, e.span)
         if function in (sum, math.prod) or function in (max, min) and len(args) == 1:
             positional = _with_python_numbers(args, positional)
         named = {key: _as_array(frame, arg, e.span, keeps) for key, arg in keywords.items()}

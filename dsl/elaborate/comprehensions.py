@@ -30,9 +30,9 @@ from ..values.stores import assign
 from ..values.types import BOOL, WEAK_INT, Kind, both, cast, number
 from ..values.values import Array, Group, Listed, Masked, Scalar, Static, Value
 from . import bindings, control_flow, iteration_space, object_attributes
-from .bindings import is_number
+from .bindings import is_number, same_binding
 from .expressions import elements, evaluate, tested
-from .loop_carried import closed_over, in_loop_body, restore, same_binding, snapshot
+from .loop_carried import closed_over, in_loop_body, restore, snapshot
 from .loop_items import Stored
 from .scope import Frame, assigned_names, names_in, parts, sources, target_names
 

@@ -18,9 +18,9 @@ from ..source.desugar import leaves
 from ..values.arrays import as_scalar
 from ..values.builder import NeedKind, NeedUnroll, error
 from ..values.types import join
-from ..values.values import Array, Group, Scalar, Static, Unset, Value
+from ..values.values import Group, Scalar, Static, Unset, Value
 from .aliasing import seeing
-from .bindings import NeedPeel, bind, is_number, stored_numbers
+from .bindings import NeedPeel, bind, bound_to, is_carriable, is_number, stored_numbers
 from .branches import branch
 from .early_exit import straightened
 from .expressions import elements, tested
@@ -31,7 +31,14 @@ from .iteration_space import (
     iteration_space_of,
     static_items,
 )
-from .loop_carried import carried, closed_over, open_reserved, read_after, restore, snapshot
+from .loop_carried import (
+    carried,
+    closed_over,
+    open_reserved,
+    read_after,
+    restore,
+    snapshot,
+)
 from .loop_items import Stored, read_by
 from .scope import RESULT, Frame, Run, assigned_names, rebound_names
 
@@ -166,7 +173,7 @@ def _peel_first(
         run(frame, statement.body)
     finally:
         frame.unrolling = outer
-    if not isinstance(frame.names.get(need.name), Array):  # a test may have skipped the assignment
+    if not is_carriable(bound_to(frame, need.name)):  # a test may have skipped the assignment
         raise need.problem
     return rest
 

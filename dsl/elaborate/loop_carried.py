@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdTypeError, Span
+from ...base.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir.assignments import Alloc, Permute, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
@@ -24,7 +24,16 @@ from ..values.types import Kind, join
 from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
 from . import object_attributes
 from .aliasing import seeing, seen_by_callers
-from .bindings import NeedPeel, is_number, open_slot, uses_symbols
+from .bindings import (
+    NeedPeel,
+    carrier_of,
+    close_slot,
+    is_carriable,
+    is_number,
+    open_slot,
+    same_binding,
+    uses_symbols,
+)
 from .names import is_letter, unset_name
 from .scope import (
     EXIT,
@@ -66,14 +75,15 @@ def carried(
     live |= not_set_first & {RESULT, EXIT}  # the caller reads them, after the function's text
     slots: dict[str, Kind | None] = {
         name: None for name in rebound  # the order of emitted statements follows this one
-        if name in live and name in frame.names and is_number(frame.names[name])
-        and name not in frame.slots
+        if name in live and name in frame.names and name not in frame.slots
+        and (is_number(frame.names[name]) or isinstance(frame.names[name], Group))
     }  # fmt: skip
     state = snapshot(frame)
     for _ in range(_MAX_PASSES):
         restore(frame, state)
-        for name, kind in slots.items():
-            _open_carried(frame, name, kind, statement.span)
+        for name in slots:
+            if carrier_of(name) == name:
+                _open_carried(frame, name, slots, statement.span)
         entry = dict(frame.names)
         try:
             with ctx.block() as out, in_loop_body(frame, runs and not leaves(body)):
@@ -88,10 +98,9 @@ def carried(
         except NeedKind as need:
             if need.inner is statement:
                 raise
-            if need.inner is None and need.name not in slots:
+            if need.inner is None and carrier_of(need.name) not in slots:
                 raise
-            previous = slots.get(need.name)
-            slots[need.name] = need.kind if previous is None else join(previous, need.kind)
+            slots[need.name] = _joined(slots.get(need.name), need.kind)
             continue
         except NeedPeel as need:
             if need.name in slots and isinstance(statement, s.While):
@@ -99,12 +108,18 @@ def carried(
             raise
         if not wanted:
             for name in slots:
-                frame.slots.pop(name, None)
+                close_slot(frame, name)
             return out
         slots.update(dict.fromkeys(wanted))
     raise error(
         "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
     )
+
+
+def _joined(*kinds: Kind | None) -> Kind | None:
+    """Return the kind wide enough for some kinds, None for a value's own."""
+    known = [kind for kind in kinds if kind is not None]
+    return reduce(join, known) if known else None
 
 
 def _unbind_dead_numbers(frame: Frame, body: tuple[s.Statement, ...], replaced: set[str]) -> None:
@@ -173,14 +188,14 @@ def _first_array_use(frame: Frame, body: tuple[s.Statement, ...], name: str) -> 
     return "unused"
 
 
-def _open_carried(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
+def _open_carried(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span: Span) -> None:
     """Give a name a slot with its value, zero where an inner loop sets it first."""
     if name not in frame.names:
         frame.names[name] = object_attributes.before(frame, name) or Static(0)
     value = frame.names[name]
     if isinstance(value, Unset):
         raise unset_name(name, value, span)
-    open_slot(frame, name, kind, span)
+    open_slot(frame, name, kinds, span)
 
 
 def _add_attributes(
@@ -246,19 +261,18 @@ def _close_iteration(
         for name in changed_names:
             frame.names[name] = entry[name]
     wanted: list[str] = []
+    completes = runs and isinstance(statement, s.For) and not leaves(statement.body)
     for name in carried_names:
         value, end_value = entry[name], frame.names[name]
-        if isinstance(value, Array) or is_number(value):
+        if is_carriable(value):
             wanted.append(name)
-        elif (
-            isinstance(value, Group)
-            or not (
-                runs
-                and read_after(frame, statement, name)
-                and _is_bound_at_jumps(frame, name, end_value)
-            )
-            or uses_symbols(end_value, symbols | _inner_symbols(frame, end_value))
-        ):
+        elif value == Static(None) and completes and is_carriable(end_value):
+            raise NeedPeel(name, _carried_constant_error(name, value, statement.span))
+        elif not (
+            runs
+            and read_after(frame, statement, name)
+            and _is_bound_at_jumps(frame, name, end_value)
+        ) or uses_symbols(end_value, symbols | _inner_symbols(frame, end_value)):
             frame.names[name] = Unset(
                 "changes from iteration to iteration of a loop", statement.span
             )
@@ -305,14 +319,18 @@ def _refuse_carried_constants(
         is_static = isinstance(before, Group | Static)
         is_read = use.get(name) == "read" or name in called
         if (is_static or is_read) and current is not None and not same_binding(current, before):
-            raise error(
-                "CD0208",
-                CdTypeError,
-                f"`{name}` is {describe(before)} before the loop, and each "
-                "iteration makes another of it",
-                statement.span,
-                helps=_carried_constant_helps(name, before),
-            )
+            raise _carried_constant_error(name, before, statement.span)
+
+
+def _carried_constant_error(name: str, before: Value, span: Span) -> CdError:
+    """Return the error CD0208 of a loop-carried value that no slot can hold."""
+    return error(
+        "CD0208",
+        CdTypeError,
+        f"`{name}` is {describe(before)} before the loop, and each iteration makes another of it",
+        span,
+        helps=_carried_constant_helps(name, before),
+    )
 
 
 def _read_by_functions(frame: Frame, values: Iterable[Value]) -> set[str]:
@@ -339,7 +357,10 @@ def _carried_constant_helps(name: str, before: Value) -> tuple[str, ...]:
                 f"or select in the loop, from a whole array: `{name} = x[mask]`",
             )
         case Static(None):
-            return (f"give it a number or an array of the loop's kind: `{name} = 0.0` before it",)
+            return (
+                f"give it a value of the loop's kind, and a flag: `{name}, found = 0.0, False` "
+                "before the loop",
+            )
         case Group() | Static(bool() | str() | tuple() | list()):
             return (
                 "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
@@ -395,14 +416,6 @@ def _binding_after_loop(
     return Unset(
         "has another shape or place in each iteration of a loop that has ended", statement.span
     )
-
-
-def same_binding(left: Value, right: Value) -> bool:
-    """Whether two values are one value or one location; arrays up to renaming of their axes."""
-    if isinstance(left, Array) and isinstance(right, Array) and left.rank == right.rank:
-        index = tuple(var(axis) for axis in left.axes)
-        return left.shape == right.shape and right.at(index) == left.body
-    return left == right
 
 
 def _emit_exchange(

@@ -46,7 +46,7 @@ from .debug_names import naming
 from .expressions import attribute, default_values, elements, evaluate
 from .index.free_variables import guard_letters, uses_letters
 from .index.notation import index_statement, scalar_statement
-from .loop_carried import closed_over, same_binding
+from .loop_carried import closed_over
 from .operators import BINARY, binary, is_numpy
 from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
@@ -405,7 +405,7 @@ def _update_attribute(
     assert isinstance(target, s.Attribute), "an attribute of an object is one"
     _update(frame, statement, location_and_value, value)
     now = attribute(frame, owner, target.name, target.span)
-    if not same_binding(now, location_and_value[0]):
+    if not bindings.same_binding(now, location_and_value[0]):
         object_attributes.assign(
             frame, owner, target, location_and_value[0], statement.span, statement.op
         )

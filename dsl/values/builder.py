@@ -98,10 +98,11 @@ class NeedState(Exception):
 class NeedKind(Exception):
     """Restart request: a loop-carried name needs a wider kind; its loop is elaborated again.
 
+    None is the kind of its value before the loop.
     `inner` is a loop whose variable the name is: the enclosing loop is the one that carries it.
     """
 
-    def __init__(self, name: str, kind: Kind, inner: object = None) -> None:
+    def __init__(self, name: str, kind: Kind | None, inner: object = None) -> None:
         super().__init__(name, kind)
         self.name = name
         self.kind = kind

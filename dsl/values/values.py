@@ -342,6 +342,12 @@ class OneOf:
     identities: tuple[object, ...]
 
 
+class AnyObject:
+    """The identity of a tuple or list that a loop carries: an object of some iteration."""
+
+    __slots__ = ()
+
+
 def identities_of(group: Group) -> tuple[object, ...]:
     """Return the identities of the objects of which a tuple or list is one."""
     identity = group.identity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...values.exact_comparison import of_int_and_float
 from ...values.folding import PYTHON
 from ...values.types import BOOL, TRUE, WEAK_BOOL, WEAK_INT, Kind, apply, fits, kind_of_number
 from ...values.values import Array, Group, Masked, Opaque, Scalar, Static, Value
-from ..bindings import is_number
+from ..bindings import frozen, is_number
 from ..operators import (
     as_affine,
     as_python,
@@ -33,11 +34,11 @@ from ..scope import Frame
 
 if TYPE_CHECKING:
     from ...numpy.primitives import reductions
-    from .. import truth
+    from .. import select, truth
     from . import identity
 else:  # imported lazily: few programs need them
-    identity, truth, reductions = lazy_modules(
-        __package__, ".identity", "..truth", "...numpy.primitives.reductions"
+    identity, select, truth, reductions = lazy_modules(
+        __package__, ".identity", "..select", "..truth", "...numpy.primitives.reductions"
     )
 
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -159,6 +160,21 @@ def _compare_sequences(
             continue
         result = _one_or_other(frame, equal_items.expr, result, differs, span, as_test)
     return result
+
+
+def extreme_of_sequences(frame: Frame, name: str, values: Sequence[Value], span: Span) -> Value:
+    """Return the first largest ("max") or smallest ("min") of tuples or lists, as Python compares
+    them. CdTypeError CD0404 beside values of another type, CD0463 for a choice without one type."""
+    op = ">" if name == "max" else "<"
+    extreme, *rest = (frozen(frame, value, name, span) for value in values)
+    for value in rest:
+        test = truth.test_of(frame, compare_values(frame, op, value, extreme, span, True), span)
+        if isinstance(test, Static):
+            extreme = value if test.value else extreme
+        else:
+            chosen = select.select_value(frame.ctx, test.expr, value, extreme, span)
+            extreme = frozen(frame, chosen, name, span)
+    return extreme
 
 
 def _one_or_other(

@@ -17,6 +17,7 @@ from ...values.arrays import as_scalar
 from ...values.builder import error
 from ...values.types import BOOL, WEAK_BOOL, Kind, kind_of_number
 from ...values.values import (
+    AnyObject,
     Array,
     Group,
     Handle,
@@ -68,9 +69,10 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
 
 def _are_one_group(frame: Frame, left: Group, right: Group, span: Span) -> bool:
     """Whether two tuples or lists are one object. CdTypeError CD0208 where the run decides it."""
-    pairs = itertools.product(identities_of(left), identities_of(right))
+    pairs = [*itertools.product(identities_of(left), identities_of(right))]
     answers = {frame.inputs.compare_groups(one, other) for one, other in pairs}
-    if len(answers) > 1:
+    is_carried = any(isinstance(one, AnyObject) for pair in pairs for one in pair)
+    if len(answers) > 1 or is_carried and left.kind == right.kind:
         raise error(
             "CD0208", CdTypeError,
             "these are one tuple or list on some paths through the function, two on others", span,

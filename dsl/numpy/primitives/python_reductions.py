@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ....lowering.ir.indexing import Affine
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import NO_ORIGINS, error
-from ...values.call_site import ONE, ZERO, Body, Site, array_of, constant, is_list, items_of
+from ...values.call_site import ONE, ZERO, Body, Site, array_of, constant, items_of
 from ...values.types import WEAK_INT, Kind, kind_of_number, truth
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, extremum
@@ -113,8 +113,6 @@ def python_extreme(name: str) -> Body:
         if items is not None:
             if not items:
                 raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
-            if any(map(is_list, items)):
-                return extreme_of_lists(site, name, items)
             _require_one_kind(site, items)
             while len(items) > _MAX_CHAIN:
                 partial = _store_partial(site, extremum(site, name, items[:_MAX_CHAIN]))
@@ -139,28 +137,6 @@ def _require_one_kind(site: Site, items: Sequence[Value]) -> None:
     if len(numbers) < len(items) or None in origins or len(kinds) == 1:
         return
     site.ctx.require_known(NO_ORIGINS.union(*(one for one in origins if one is not None)))
-
-
-def extreme_of_lists(site: Site, name: str, values: Sequence[Value]) -> Value:
-    """Return the largest or smallest of lists or tuples, as Python compares them, where all items
-    are known. CdTypeError CD0404 for others."""
-    known = [_known_items(value) for value in values]
-    if None not in known and all(map(is_list, values)):
-        choose = max if name == "max" else min
-        return values[choose(range(len(known)), key=known.__getitem__)]
-    text = f"`{name}` of lists or tuples compares them item by item, until two items differ"
-    sign = ">" if name == "max" else "<"
-    helps = (f"for the {name} of all items: `np.{name}(...)`", f"or compare: `a[0] {sign} b[0]`")
-    raise error("CD0404", CdTypeError, text, site.span, helps=helps)
-
-
-def _known_items(value: Value) -> Any:
-    """Return the static items of a list or tuple, nested ones too; None where one is not static."""
-    items = items_of(value)
-    if items is None:
-        return value.value if isinstance(value, Static) else None
-    known = [_known_items(item) for item in items]
-    return None if None in known else known
 
 
 def python_truth(name: str) -> Body:

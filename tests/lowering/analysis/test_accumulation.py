@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -77,3 +80,69 @@ def test_what_a_name_holds_of_an_earlier_iteration_is_no_part_of_a_term() -> Non
     x, n = np.arange(2000.0).reshape(40, 50), np.zeros(1, np.int64)
     x[39, 46] = np.nan
     assert np.isnan(pe.cd_from_source(text, {"np": np})(x, n)) and n[0] == 4
+
+
+NAMES = """for i in range(8):
+    p = a[i, 0] * 2
+    q = p + 1
+    for j in range(9):
+        r = v[j] * 3
+        for k in range(5):
+            y[i, j] += q * r * b[k, j]
+        y[i, j] = y[i, j] + q"""
+
+
+def test_the_definitions_that_a_body_uses_are_in_order_and_split_by_what_they_depend_on() -> None:
+    found = parts(made(NAMES))
+    assert found is not None
+    assert [loop.symbol.name for loop in (*found.outer_loops, *found.depth)] == ["i", "j", "k"]
+    assert [name.access.node.label for name in found.names] == ["p", "q"]
+    i = found.outer_loops[0].symbol
+    outer, inner = found.named(found.rest, frozenset({i}))
+    assert (outer, [name.access.node.label for name in inner]) == ((), ["p", "q"])
+    outer, inner = found.named(found.rest, frozenset())
+    assert ([name.access.node.label for name in outer], inner) == (["p", "q"], ())
+    assert found.named((), frozenset({i})) == ((), ())
+
+
+STORED_BEFORE = """for i in range(8):
+    for j in range(9):
+        y[i, j] = v[j]
+        {more}
+        for k in range(5):
+            {inner}
+            y[i, j] += a[i, k] * b[k, j]"""
+
+
+@pytest.mark.parametrize(
+    ("more", "inner", "is_one"),
+    [
+        ("t = v[j]", "u = b[k, j]", True),
+        ("y[i, j] = v[j] + 1", "u = b[k, j]", False),
+        ("t = v[j]", "n[i, j] = 2", False),
+        ("n[i, j] = 2", "u = b[k, j]", False),
+    ],
+)
+def test_only_one_store_of_the_element_and_scalars_stand_before_the_terms(
+    more: str, inner: str, is_one: bool
+) -> None:
+    found = parts(made(STORED_BEFORE.format(more=more, inner=inner)))
+    assert (found is not None) is is_one
+    if found is not None:  # the stored value starts the sum
+        assert print_expr(found.start[-1].value) == "v[j]"
+
+
+@pytest.mark.parametrize("kind", ["vector", "parallel"])
+@pytest.mark.parametrize("level", range(3))
+def test_loops_that_are_scheduled_are_none(kind: Any, level: int) -> None:
+    program = made("y[i, j] += a[i, k] * b[k, j]")
+
+    def scheduled(loop: For, depth: int) -> For:
+        if depth == 0:
+            return replace(loop, kind=kind)
+        body = tuple(scheduled(s, depth - 1) if isinstance(s, For) else s for s in loop.body)
+        return replace(loop, body=body)
+
+    (nest,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
+    assert find_accumulation(nest, fresh_for(program)) is not None
+    assert find_accumulation(scheduled(nest, level), fresh_for(program)) is None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import replace
+from typing import get_args
 
 from plusequals import lowering
 from plusequals.base.diagnostic import NOWHERE, Source, Span
 from plusequals.lowering.analysis.fusion import FusionRefusal
 from plusequals.lowering.ir import dtypes
-from plusequals.lowering.ir.decision import Decision, Reason
+from plusequals.lowering.ir.decision import Decision, Outcome, Reason
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.passes.contract_arrays import ContractionReason, NoContractionReason
@@ -102,6 +103,35 @@ SENTENCES = (
         "the loop is replaced by a lookup: it looks for one index",
     ),
 )
+
+SCHEDULED: tuple[tuple[Outcome, str], ...] = (
+    ("tiles", "the nest of the loop over `i` is computed in tiles: it is"),
+    ("parallel", "the iterations of the loop over `i` run on several threads: it is"),
+    ("lanes", "the terms of `m` are combined in SIMD lanes: it is"),
+    ("deferred", "what iterations over `i` add to `m` is added after them: it is"),
+    ("checked", "the indices in `m` are checked for many iterations at once: it is"),
+    ("answered", "the loops that compute `m` end once its value is certain: it is"),
+    ("skewed", "the loop over `i` does several iterations for a block of rows: it is"),
+    ("staged", "the loop over `i` has a separate loop for each of its functions: it is"),
+    ("masked", "the iterations of the loop over `i` run in SIMD lanes: it is"),
+    ("of reals", "the nest of the loop over `i` computes with real numbers: it is"),
+    ("mirrored", "half of `m` is copied from its other half: it is"),
+    ("mapped", "the loop over `i` runs on the device: it is"),
+    ("split", "the loop over `i` is split in two: it is"),
+    ("abreast", "neighbouring elements of `m` are computed together: it is"),
+)
+"""Outcomes of the schedules; those that start with an array, or name one, are about it."""
+
+
+def test_every_outcome_has_a_sentence() -> None:
+    told = {decision.outcome for decision, _ in SENTENCES} | {outcome for outcome, _ in SCHEDULED}
+    assert told == set(get_args(Outcome))
+    for outcome, start in SCHEDULED:
+        node = M if "`m`" in start else None
+        assert (
+            Decision(outcome, StoredReason.PRINTED, node, variable="i").sentence()
+            == f"{start} printed"
+        )
 
 
 def test_decisions_are_told_as_sentences() -> None:

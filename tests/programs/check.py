@@ -299,7 +299,8 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
         return  # ours saturates; what NumPy gives depends on the machine
     joined = re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE)
     if joined or program.calls:  # a view at an integer of the call is returned as a copy
-        expected = _may_copy(_joined(expected, outcome), outcome)
+        extremes = re.search(r"\bm(ax|in)\(", program.text) is not None
+        expected = _may_copy(_joined(expected, outcome, extremes), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, expected) and not _zeros_decide(program, outcome):
         _found(case, check, why)
@@ -325,13 +326,17 @@ def _are_same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
-    """Return what Python gave, its numbers in the types that the joins of all branches give."""
+def _joined(expected: Outcome, outcome: Outcome, extremes: bool) -> Outcome:
+    """Return what Python gave, its numbers in the types that the joins of all branches give, and
+    in their shapes where `extremes`: Python's `max` of a number and an array of one element gives
+    one of them."""
     pairs = zip(expected.results, outcome.results)
     results = tuple(
-        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and _are_same(a, b) else a
+        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and _are_same(a, b)
+        else b if extremes and _is_number(a) and np.size(b) == 1 and _are_same(a, np.ravel(b)[0])
+        else a
         for a, b in pairs
-    )
+    )  # fmt: skip
     if len(results) != len(expected.results):
         return expected
     return replace(expected, results=results)

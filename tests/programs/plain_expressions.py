@@ -34,11 +34,31 @@ class FirstZero:
         return getattr(self._ufunc, name)
 
 
+def first_zero_of(reduction: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reduction of NumPy to an extreme, of several zeros the first."""
+
+    def reduced(array: Any, axis: Any = None, **options: Any) -> Any:
+        best = reduction(array, axis=axis, **options)
+        if options.keys() - {"keepdims"} or isinstance(axis, tuple):
+            return best
+        along = np.asarray(array) if axis is not None else np.ravel(array)
+        equal = along == (best if axis is None or options else np.expand_dims(best, axis))
+        first = np.expand_dims(np.argmax(equal, axis=axis or 0), axis or 0)
+        found = np.take_along_axis(along, first, axis or 0).reshape(np.shape(best))
+        return np.where(np.equal(best, 0), found, best).astype(np.result_type(best))[()]
+
+    return reduced
+
+
 class FirstZeros:
     """NumPy with such extremes."""
 
     maximum, minimum = FirstZero(np.maximum), FirstZero(np.minimum)
     fmax, fmin = FirstZero(np.fmax), FirstZero(np.fmin)
+    max, min, amax, amin, nanmax, nanmin = (
+        staticmethod(first_zero_of(reduction))
+        for reduction in (np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin)
+    )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

@@ -144,7 +144,8 @@ def _slot_type_helps(name: str, value: Value) -> tuple[str, ...]:
 
 def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     """Store a value in the slot of a name. CdTypeError CD0208, CdShapeError CD0209 where it does
-    not fit; NeedKind where the slot has to be wider, NeedPeel where a number becomes an array."""
+    not fit; NeedKind where an array's slot has to be wider (a number's is noted in `wider`),
+    NeedPeel where a number becomes an array."""
     slot, shown = frame.slots[name], shown_item(name)
     if isinstance(slot, Group):
         _store_in_items(frame, name, slot, value, span)
@@ -159,8 +160,10 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             raise NeedPeel(name, problem) if isinstance(value, Array) else problem
         scalar = as_scalar(value, span)
         kind = join(slot.kind, scalar.kind)
-        if kind != slot.kind:
-            raise NeedKind(name, kind)
+        if kind != slot.kind:  # this pass goes on with another variable, and is discarded
+            frame.wider[name] = kind
+            node = frame.ctx.node(label_of_item(name), (), kind.dtype)
+            slot = frame.slots[name] = frame.names[name] = Scalar(Read(node, ()), kind)
         assert isinstance(slot.expr, Read)
         frame.ctx.set(slot.expr.node, cast(scalar.expr, kind.dtype), span)
         return
@@ -192,10 +195,10 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
         frame.ctx.equal_extents(slot_size, value_size, what, span, (fix_help,))
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
-        raise NeedKind(name, kind)
+        raise NeedKind(name, kind=kind)
     if name not in frame.ctx.mixed and order_of(frame.ctx, value) != order_of(frame.ctx, slot):
         frame.ctx.mixed.add(name)
-        raise NeedKind(name, kind)
+        raise NeedKind(name, kind=kind)
     _copy_for_aliases(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
     binds(frame.ctx, slot, value, span)
@@ -222,13 +225,12 @@ def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Sp
         raise error("CD0208", CdTypeError, text, span, helps=(way,))
     assert isinstance(value, Group)
     keys = [item_of(name, number) for number in range(len(slot.items))]
-    for key, item, new in zip(keys, slot.items, value.items, strict=True):
-        if key in frame.slots or same_binding(item, new):
-            continue
-        if not is_carriable(new):
-            text = f"`{shown_item(key)}` is {describe(item)} before the loop, and {describe(new)}"
-            raise error("CD0208", CdTypeError, f"{text} inside", span)
-        raise NeedKind(key, None)
+    changed = [
+        key for key, item, new in zip(keys, slot.items, value.items, strict=True)
+        if key not in frame.slots and not _may_stay(key, item, new, span)
+    ]  # fmt: skip
+    if changed:
+        raise NeedKind(*changed)
     labels = map(label_of_item, keys)
     values = [
         frozen(frame, new, label, span) if key in frame.slots else new
@@ -237,8 +239,19 @@ def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Sp
     for key, new in zip(keys, values, strict=True):
         if key in frame.slots:
             _store_in_slot(frame, key, new, span)
-    slot = replace(slot, identity=joined_identity(slot, value))
+    items = (frame.slots.get(key, item) for key, item in zip(keys, slot.items, strict=True))
+    slot = replace(slot.of(items), identity=joined_identity(slot, value))
     frame.slots[name] = frame.names[name] = slot
+
+
+def _may_stay(key: str, item: Value, value: Value, span: Span) -> bool:
+    """Whether an item without a slot is bound to what it was. CdTypeError CD0208 where it is not,
+    and no slot can hold it."""
+    stays = same_binding(item, value)
+    if not stays and not is_carriable(value):
+        text = f"`{shown_item(key)}` is {describe(item)} before the loop, and {describe(value)}"
+        raise error("CD0208", CdTypeError, f"{text} inside", span)
+    return stays
 
 
 def _is_like(value: Value, slot: Group) -> bool:

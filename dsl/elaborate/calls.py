@@ -102,6 +102,8 @@ def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
+    if len(e.args) == 1 and iteration_space.takes_at_once(function):
+        e = replace(e, args=(iteration_space.taken_at_once(frame, e.args[0]),))
     is_lazy = bool(e.args) and isinstance(e.args[0], s.Comprehension) and e.args[0].is_lazy
     if is_lazy:
         iteration_space.require_taken_at_once(function, e)

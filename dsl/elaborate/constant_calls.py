@@ -90,6 +90,11 @@ def _not_callable(function: Any, e: s.Call) -> CdError:
         kind = type(function.__self__).__name__
         text = f"`{e.function.span.text}` changes an object of type `{kind}`, and that would be "
         text += "done once, when the function is compiled"
+    elif any(function is x for x in (zip, enumerate, reversed, map, filter)):
+        text = f"what `{name}` gives is taken once, and is no value here"
+        helps = (f"make it a list: `list({e.span.text})`",)
+        if function is filter:
+            helps = ("write it as a list: `[v for v in x if v > 0]`",)
     else:
         text = f"`{name}` is not known to the language and has no Python source"
     return error(code, CdTypeError, text, e.span, helps=helps)

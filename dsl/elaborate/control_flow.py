@@ -259,7 +259,7 @@ def _emit_loop(
                     if is_number(frame.names[name]):
                         if is_nested:
                             kind = as_scalar(frame.names[name], span).kind
-                            raise NeedKind(name, kind, statement)
+                            raise NeedKind(name, kind=kind, inner=statement)
                         entry = entry_values[name]
                         exit_values[name] = _store_exit_value(frame, name, entry, span)
                 run(frame, inner)

@@ -74,12 +74,13 @@ from .scope import Frame, names_in
 
 if TYPE_CHECKING:
     from ..numpy.primitives import attributes
-    from . import select, truth
+    from . import iteration_space, select, truth
     from .index import refusals
 else:  # imported lazily: few programs need them
-    attributes, select, truth, refusals = lazy_modules(
-        __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals"
-    )
+    attributes, iteration_space, select, truth, refusals = lazy_modules(
+        __package__, "..numpy.primitives.attributes", ".iteration_space", ".select", ".truth",
+        ".index.refusals",
+    )  # fmt: skip
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:
@@ -152,7 +153,8 @@ def add_evaluated(frame: Frame, earlier: list[Value], items: tuple[s.Expr, ...])
 def _unpacked(frame: Frame, item: s.Expr) -> list[Value]:
     """Return the value of an expression, the items of one for `*x`."""
     if isinstance(item, s.Starred):
-        return elements(frame, evaluate(frame, item.value), item.span)
+        given = iteration_space.taken_at_once(frame, item.value)
+        return elements(frame, evaluate(frame, given), item.span)
     return [evaluate(frame, item)]
 
 

@@ -75,6 +75,9 @@ _ITERTOOLS: dict[type, str] = {
 """The help text for an iterable of `itertools`, by its type."""
 
 
+_ITERATORS = (zip, enumerate, reversed, map)
+_EACH = "an item"
+"""The name of an item that a call of those gives; no Python name equals it."""
 _TAKERS = (sum, min, max, any, all, list, tuple, math.prod, math.fsum)
 """What takes all items of a generator at once."""
 
@@ -169,17 +172,45 @@ def iteration_space_of(
     function = evaluate(frame, iterable.function)
     require_taken_at_once(function, iterable)
     iterable = _without_keywords(function, iterable)
-    if not iterable.keywords:
+    starred = any(isinstance(arg, s.Starred) for arg in iterable.args)
+    if function == Static(zip) and iterable.args and not iterable.keywords:
+        return _zip(frame, iterable, stored)
+    if not iterable.keywords and not starred:
         if function == Static(range):
             return _range(frame, iterable, name)
         if function == Static(reversed) and len(iterable.args) == 1:
             return _reversed(frame, iterable, name, target, stored)
         if function == Static(enumerate) and len(iterable.args) in (1, 2):
             return _enumerate(frame, iterable, target, stored)
-        if function == Static(zip) and iterable.args:
-            return _zip(frame, iterable, stored)
     value = frame.hooks.call_of(frame, function, iterable)
     return _over_value(frame, value, iterable, name, stored)
+
+
+def takes_at_once(function: Value) -> bool:
+    """Whether a function of Python takes all items of its first argument before it does more."""
+    return isinstance(function, Static) and any(function.value is x for x in _TAKERS)
+
+
+def taken_at_once(frame: Frame, e: s.Expr) -> s.Expr:
+    """Return a call of `zip`, `enumerate`, `reversed` or `map`, whose items are all taken at once,
+    as a comprehension; any other expression as it is."""
+    if not isinstance(e, s.Call) or not isinstance(e.function, s.Name):
+        return e
+    function, span = evaluate(frame, e.function), e.span
+    if not isinstance(function, Static) or all(function.value is not x for x in _ITERATORS):
+        return e
+    each = s.Name(_EACH, span)
+    if function.value is not map:
+        return s.Comprehension(each, each, e, (), span)
+    called, *iterables = e.args or (e,)
+    if not iterables or e.keywords or any(isinstance(arg, s.Starred) for arg in e.args):
+        return e
+    if len(iterables) == 1:
+        return s.Comprehension(s.Call(called, (each,), (), span), each, iterables[0], (), span)
+    items = tuple(s.Name(f"{_EACH} {n}", span) for n in range(len(iterables)))
+    together = s.Call(s.Literal(zip, span), tuple(iterables), (), span)
+    target = s.Sequence(items, "tuple", span)
+    return s.Comprehension(s.Call(called, items, (), span), target, together, (), span)
 
 
 def require_taken_at_once(function: Value, call: s.Call) -> None:
@@ -188,7 +219,9 @@ def require_taken_at_once(function: Value, call: s.Call) -> None:
     if not any(isinstance(arg, s.Comprehension) and arg.is_lazy for arg in call.args):
         return
     match function:
-        case Static(taker) if any(taker is one for one in _TAKERS) or isinstance(taker, Word):
+        case _ if takes_at_once(function):
+            return
+        case Static(taker) if isinstance(taker, Word):
             return
         case Static(BuiltinMethodType(__self__=str())):  # `", ".join`
             return
@@ -405,9 +438,9 @@ def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Va
     """Return the iterations of a call of `zip`."""
     inner: list[IterationSpace | list[Value]] = []
     for arg in call.args:
-        operand = partial(iteration_space_of, frame, arg, s.Name("n", call.span), stored)
-        inner, source = _after_items(frame, inner, operand, call)
-        inner.append(source)
+        operand = partial(_zipped, frame, arg, s.Name("n", call.span), stored)
+        inner, sources = _after_items(frame, inner, operand, call)
+        inner += sources
     if any(isinstance(loop, IterationSpace) and loop.listed and loop.step != 1 for loop in inner):
         inner = [list(static_items(frame, x)) if _is_table(x) else x for x in inner]
     loops = [loop for loop in inner if isinstance(loop, IterationSpace)]
@@ -428,6 +461,16 @@ def _zip(frame: Frame, call: s.Call, stored: Stored) -> IterationSpace | list[Va
         "n", const(0), count, 1, item, any(loop.listed for loop in loops),
         over=tuple(array for loop in loops for array in loop.over),
     )  # fmt: skip
+
+
+def _zipped(
+    frame: Frame, arg: s.Expr, target: s.Name, stored: Stored
+) -> list[IterationSpace | list[Value]]:
+    """Return the iteration spaces of an argument of `zip`: of each item for `*x`."""
+    if not isinstance(arg, s.Starred):
+        return [iteration_space_of(frame, arg, target, stored)]
+    items = elements(frame, evaluate(frame, taken_at_once(frame, arg.value)), arg.span)
+    return [_over_value(frame, item, arg.value, target.id, stored) for item in items]
 
 
 def _after_items(

@@ -50,7 +50,6 @@ from .scope import (
     sources,
 )
 
-_MAX_PASSES = 12
 _FUNCTIONS = s.Define | s.Lambda
 
 
@@ -79,7 +78,7 @@ def carried(
         and (is_number(frame.names[name]) or isinstance(frame.names[name], Group))
     }  # fmt: skip
     state = snapshot(frame)
-    for _ in range(_MAX_PASSES):
+    while True:  # each pass adds slots, or widens some
         restore(frame, state)
         for name in slots:
             if carrier_of(name) == name:
@@ -88,6 +87,7 @@ def carried(
         try:
             with ctx.block() as out, in_loop_body(frame, runs and not leaves(body)):
                 elaborate(body)
+                _require_kinds(frame)
                 _add_replaced_arrays(
                     frame, statement, body, exempt, entry, runs, rebound, (live, not_set_first)
                 )
@@ -95,12 +95,8 @@ def carried(
                 _require_created_again(frame, statement, entry, not_set_first)
                 wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_carried_constants(frame, statement, entry, not_set_first, use)
-        except NeedKind as need:
-            if need.inner is statement:
-                raise
-            if need.inner is None and carrier_of(need.name) not in slots:
-                raise
-            slots[need.name] = _joined(slots.get(need.name), need.kind)
+        except (NeedKind, CdError) as why:
+            _widen_slots(frame, slots, statement, why)
             continue
         except NeedPeel as need:
             if need.name in slots and isinstance(statement, s.While):
@@ -111,9 +107,36 @@ def carried(
                 close_slot(frame, name)
             return out
         slots.update(dict.fromkeys(wanted))
-    raise error(
-        "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
-    )
+
+
+def _require_kinds(frame: Frame) -> None:
+    """Raise NeedKind where numbers that this pass has stored are wider than their slots."""
+    for name, kind in frame.wider.items():
+        raise NeedKind(name, kind=kind)
+
+
+def _widen_slots(
+    frame: Frame, slots: dict[str, Kind | None], statement: s.For | s.While,
+    why: NeedKind | CdError,
+) -> None:  # fmt: skip
+    """Add what a pass over a loop has found to its slots. Raise `why` again where it is an error of
+    its own or concerns an enclosing loop, CdTypeError CD0210 where the types do not settle."""
+    found: dict[str, list[Kind | None]] = {name: [kind] for name, kind in frame.wider.items()}
+    own = {name for name in found if carrier_of(name) in slots}
+    if isinstance(why, NeedKind):
+        if why.inner is statement:
+            raise why
+        own |= {x for x in why.names if why.inner is not None or carrier_of(x) in slots}
+        for name in why.names:
+            found.setdefault(name, []).append(why.kind)
+    if not own:
+        raise why
+    before = dict(slots), set(frame.ctx.mixed)
+    for name in sorted(own):
+        slots[name] = _joined(slots.get(name), *found[name])
+    if before == (slots, frame.ctx.mixed) and not own & frame.ctx.mixed:
+        text = "the types of this loop's names do not settle"
+        raise error("CD0210", CdTypeError, text, statement.span)
 
 
 def _joined(*kinds: Kind | None) -> Kind | None:
@@ -533,6 +556,7 @@ class Saved:
     variables: Mapping[str, Node]
     slots: Mapping[str, Value]
     out: tuple[Statement, ...]
+    wider: Mapping[str, Kind]
     locals: int
     exits: int
     jumps: int
@@ -545,7 +569,8 @@ def snapshot(frame: Frame) -> Saved:
     ctx = frame.ctx
     return Saved(
         dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
-        len(ctx.locals), len(frame.exits or ()), len(frame.jumps), ctx.ended, ctx.assumptions,
+        dict(frame.wider), len(ctx.locals), len(frame.exits or ()), len(frame.jumps), ctx.ended,
+        ctx.assumptions,
     )  # fmt: skip
 
 
@@ -553,7 +578,7 @@ def restore(frame: Frame, saved: Saved) -> None:
     """Undo the elaboration since the snapshot."""
     ctx = frame.ctx
     frame.names, frame.variables = dict(saved.names), dict(saved.variables)
-    frame.slots = dict(saved.slots)
+    frame.slots, frame.wider = dict(saved.slots), dict(saved.wider)
     ctx.out[:] = saved.out
     dropped = frozenset(ctx.locals[saved.locals :])
     ctx.prologue[:] = [

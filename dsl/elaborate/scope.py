@@ -22,6 +22,7 @@ from ..source import surface as s
 from ..source.desugar import leaves
 from ..source.function_source import MISSING
 from ..values.builder import Context, Use
+from ..values.types import Kind
 from ..values.values import Array, Value
 from .captures.inputs import Inputs
 
@@ -121,6 +122,8 @@ class Frame:
     """Size variables of the parameters' annotations, `x: f32[n, m]`; visible in declarations."""
     slots: dict[str, Value] = field(default_factory=dict)
     """Storage of each loop-carried name of a loop that is not unrolled."""
+    wider: dict[str, Kind] = field(default_factory=dict)
+    """Kinds of loop-carried numbers that this pass over a loop has found wider than their slots."""
     unrolling: bool = False
     """Whether an enclosing loop is being unrolled."""
     reserved: set[str] = field(default_factory=set)

@@ -52,13 +52,23 @@ from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
 
 if TYPE_CHECKING:
-    from . import bindings, branches, control_flow, declarations, early_exit, effects
+    from . import (
+        bindings,
+        branches,
+        control_flow,
+        declarations,
+        early_exit,
+        effects,
+        iteration_space,
+    )
     from .targets import places
 else:  # imported lazily: few programs need them
-    branches, control_flow, bindings, declarations, effects, early_exit, places = lazy_modules(
-        __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects",
-        ".early_exit", ".targets.places",
-    )  # fmt: skip
+    branches, control_flow, bindings, declarations, effects = lazy_modules(
+        __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects"
+    )
+    early_exit, iteration_space, places = lazy_modules(
+        __package__, ".early_exit", ".iteration_space", ".targets.places"
+    )
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
@@ -217,7 +227,10 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
         index_statement(frame, target, None, statement.value, span)
         return
     _refuse_guarded(frame, span)
-    value = evaluate(frame, statement.value)
+    given = statement.value
+    if len(statement.targets) == 1 and isinstance(statement.targets[0], s.Sequence):
+        given = iteration_space.taken_at_once(frame, given)
+    value = evaluate(frame, given)
     if len(statement.targets) > 1:
         value = (
             bindings.frozen(frame, value, "value", span) if not isinstance(value, Static) else value

@@ -96,15 +96,15 @@ class NeedState(Exception):
 
 
 class NeedKind(Exception):
-    """Restart request: a loop-carried name needs a wider kind; its loop is elaborated again.
+    """Restart request: loop-carried names need slots, or wider ones; the loop is elaborated again.
 
-    None is the kind of its value before the loop.
+    `kind` None is that of the value before the loop.
     `inner` is a loop whose variable the name is: the enclosing loop is the one that carries it.
     """
 
-    def __init__(self, name: str, kind: Kind | None, inner: object = None) -> None:
-        super().__init__(name, kind)
-        self.name = name
+    def __init__(self, *names: str, kind: Kind | None = None, inner: object = None) -> None:
+        super().__init__(*names, kind)
+        self.names = names
         self.kind = kind
         self.inner = inner
 

@@ -11,7 +11,7 @@ import pytest
 
 import plusequals as pe
 from tests.compare import assert_same
-from tests.language.ask import refused, run
+from tests.language.ask import plain, refused, run
 
 P = namedtuple("P", "x y")
 
@@ -341,6 +341,19 @@ def largest_pair(x: Any) -> Any:
     return best
 
 
+def matrix_power(x: Any) -> Any:
+    def times(a: Any, b: Any) -> Any:
+        return tuple(tuple(u[0] * b[0][k] + u[1] * b[1][k] for k in (0, 1)) for u in a)
+
+    n, r, b = 11, ((1, 0), (0, 1)), ((1, 1), (1, 0))
+    while n > 0:
+        if n % 2:
+            r = times(r, b)
+        b = times(b, b)
+        n //= 2
+    return r
+
+
 PROGRAMS = [
     value for value in list(globals().values())
     if callable(value) and getattr(value, "__module__", "") == __name__ and value is not P
@@ -355,6 +368,24 @@ def test_a_loop_carries_the_items(f: Callable[[Any], Any], backend: str) -> None
     given, mine = x.copy(), x.copy()
     assert_same(pe.cd(f, backend=backend)(mine), f(given))
     assert_same(mine, given)
+
+
+@pytest.mark.parametrize("n", [13, 40])
+def test_any_number_of_names_become_floats(n: int) -> None:
+    names = [f"s{k}" for k in range(n)]
+    adds = "\n".join(f"    {name} += v * {k}" for k, name in enumerate(names))
+    body = f"{' = '.join(names)} = 0\nfor v in x:\n{adds}\nreturn {', '.join(names)}"
+    x = np.arange(5.0)
+    assert_same(run("numpy", "x", body, x), plain("x", body, x))
+
+
+def test_numbers_that_become_wider_on_the_way_through_a_loop() -> None:
+    body = (
+        "a = b = c = 0\nfor k in range(3):\n    for v in x:\n        c += b\n        b += a\n"
+        "        if v > 1: a += v\n        else: a += 1\nreturn a, b, c"
+    )
+    x = np.array([0.5, 2.0, 1.5])
+    assert_same(run("cc", "x", body, x), plain("x", body, x))
 
 
 @pytest.mark.parametrize("n", [0, 1, 7])

@@ -51,6 +51,11 @@ def bind_arguments(
     return values | {name: value for name, value in imported.items() if value is not None}
 
 
+def is_by_reference(value: Any) -> bool:
+    """Whether an argument may have another value later: it is no number of Python or NumPy."""
+    return not isinstance(value, bool | int | float | complex | np.generic)
+
+
 def convert_argument(
     name: str, value: Any, parameter: Parameter, backend: str
 ) -> Array | PlacedArray:

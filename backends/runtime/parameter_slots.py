@@ -25,7 +25,7 @@ class Argument:
 
     name: str
     default: Any = None
-    """The number that it was specialized for, None for arrays."""
+    """What it was specialized for: a number, or a captured array; None for other arrays."""
 
 
 Slot = Resident | Argument

@@ -118,5 +118,5 @@ def _make_slot(
     value: Any = specialization.find(path)(arguments)
     if path.captured or path.steps or not parameter.node.shape:
         is_array = isinstance(value, np.ndarray | PlacedArray)
-        return Argument(str(path), value if is_array else np.asarray(value))
+        return Argument(str(path), value if is_array else np.asarray(value)[()])
     return Argument(str(path))

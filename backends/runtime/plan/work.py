@@ -12,7 +12,12 @@ from ....lowering.ir.assignments import Parameter
 from ...captures import GraphPlace, NotCapturable
 from ...device_arrays.copies import copy
 from ...interface import Array
-from ..call_arguments import bind_arguments, convert_argument, require_disjoint
+from ..call_arguments import (
+    bind_arguments,
+    convert_argument,
+    is_by_reference,
+    require_disjoint,
+)
 from ..device import HostContext
 from ..link import layout_mismatch
 from ..memory import Buffer
@@ -58,7 +63,8 @@ def routine_step(
         if not isinstance(slot, Argument):
             continue
         given[at] = _Given(slot.name, values[slot.name], parameter)
-        if parameter.node.rank or parameter.written:
+        number = not parameter.node.rank and not parameter.written
+        if not number or _is_read_late(values[slot.name]):
             (writes if parameter.written else reads).append(ARGUMENTS)
     if merged is not None:
         reads.append(merged)
@@ -70,6 +76,11 @@ def routine_step(
         tuple(dict.fromkeys(writes)), work.bind, work.prepare, work.note, work.names,
         work.require, line, routine,
     )  # fmt: skip
+
+
+def _is_read_late(value: Any) -> bool:
+    """Whether an argument is read when its step runs: an earlier step may write it."""
+    return not isinstance(value, Counter) and is_by_reference(value)
 
 
 def _converted(argument: _Given, value: Any, routine: Routine) -> Any:
@@ -103,10 +114,12 @@ class _RoutineWork:
             else:
                 value = frame.inputs.get(argument.name, value)
             parameter = argument.parameter
-            if not parameter.node.rank and not parameter.written:
+            number = not parameter.node.rank and not parameter.written
+            if number and not _is_read_late(value):
                 arrays[at] = _converted(argument, value, routine)
                 continue
-            fits = isinstance(value, np.ndarray) and not layout_mismatch(parameter, value)
+            is_array = isinstance(value, np.ndarray) and not number
+            fits = is_array and not layout_mismatch(parameter, value)
             in_place = parameter.written or not writes  # what is only read may overlap that
             (arrays if fits and in_place else late)[at] = value
         bind = routine.recorded if frame.recorded else routine.bind

@@ -68,3 +68,20 @@ def test_what_does_not_fit_is_refused_when_it_is_recorded_or_given() -> None:
     assert step.require is not None
     with pytest.raises(pe.CdError, match="CD0702"):
         step.require({"amount": 1.5})
+
+
+def test_a_number_in_an_array_is_read_after_what_writes_it() -> None:
+    scene, other = Scene(), Scene("")
+    total = pe.cd_from_source("def total(x, s):\n    s += sum(x)\n")
+    number = np.zeros(())
+    sums, shifts = scene.link(total, scene.b, number), scene.link(shift, scene.c, number)
+    independent = other.link(count_up, scene.d)
+    with pe.plan() as plan:
+        sums(s=number)
+        shifts(amount=number)
+        independent()
+        with plan.while_(lambda count: count < 2):
+            sums(s=number)
+            shifts(amount=number)
+    plan()
+    assert scene.first(scene.c, scene.d) == [2 + 4 + 8 + 12, 4]

@@ -343,9 +343,7 @@ class Driver:
         if index >= 0:
             yield from self._body(branch.branches[index], frame, lane, ())
             return
-        for carry in branch.otherwise:
-            target, source = frame.array(carry.target), frame.array(carry.source)
-            lane.issue(partial(copy, target, source, "passed through"), ())
+        _pass_through(branch, frame, lane)
 
     def _fresh(self, node: Loop | Branch, lane: Lane) -> Waiting:
         """Wait until what a predicate reads has been computed; raises its failure."""
@@ -356,6 +354,19 @@ class Driver:
             yield (event,)
         if event.failure is not None:
             raise _Failed(event.failure)
+
+
+def _pass_through(branch: Branch, frame: Frame, lane: Lane) -> None:
+    """Give each target the value that its source has before any of them gets one."""
+    targets = [frame.array(carry.target) for carry in branch.otherwise]
+    sources = [frame.array(carry.source) for carry in branch.otherwise]
+    for at, carry in enumerate(branch.otherwise):
+        if any(sources[at] is target for target in targets[:at]):
+            kept = carry.make[1](carry.source.label, sources[at])
+            lane.issue(partial(copy, kept, sources[at], "passed through"), ())
+            sources[at] = kept
+    for target, source in zip(targets, sources, strict=True):
+        lane.issue(partial(copy, target, source, "passed through"), ())
 
 
 def _join(home: Lane, lanes: Sequence[Lane], begun: Container[int]) -> None:

@@ -145,7 +145,7 @@ class Generator:
                          name)  # fmt: skip
         if depth and drawn < 0.22:
             branches = tuple(self.body(3, depth - 1) for _ in range(rng.randint(1, 3)))
-            otherwise = self.pairs()[:1] if rng.random() < 0.5 else ()
+            otherwise = self.pairs() if rng.random() < 0.5 else ()
             return Choice(self.place(), branches, otherwise)
         if drawn < 0.32:
             number = rng.choice((*self.loops, rng.randrange(SIZE)))
@@ -335,8 +335,7 @@ class Sides:
                     if index >= 0:
                         self.run(branches[index])
                     else:
-                        for target, source in otherwise:
-                            arrays[target] = arrays[source]
+                        arrays.update({t: arrays[s] for t, s in otherwise})
 
     def _run_loop(self, loop: While) -> None:
         """A carried target is the loop's own: outside it keeps its first value."""

@@ -59,3 +59,22 @@ def test_pairs_of_tensors_and_lists_of_them_are_asked_for() -> None:
                 plan.while_(lambda *_: False, **wrong)  # type: ignore[arg-type]  # as above
         with pytest.raises(pe.CdError, match="CD0852"):
             plan.case_of(lambda *_: 0, otherwise=[scene.a])  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        (["ab", "ba"], [1, 0, 2]),
+        (["bc", "ab"], [1, 2, 2]),
+        (["ab", "bc", "ca"], [1, 2, 0]),
+        (["ca", "ab"], [1, 1, 0]),
+    ],
+)
+def test_what_passes_through_is_copied_as_if_at_once(pairs: list[str], expected: list[int]) -> None:
+    scene = Scene()
+    with pe.plan() as plan:
+        otherwise = {getattr(scene, y): getattr(scene, x) for y, x in pairs}
+        with plan.case_of(lambda: -1, otherwise=otherwise):
+            pass
+    plan()
+    assert scene.first(scene.a, scene.b, scene.c) == expected

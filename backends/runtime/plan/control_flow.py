@@ -41,7 +41,7 @@ class WhileLoop:
 
     def __enter__(self) -> Self:
         _require_unused(self._recorder, self._body, self._name)
-        self._context = self._recorder.body()
+        self._context = self._recorder.body(is_repeated=True)
         self._body = self._context.__enter__()
         self._recorder.counters.add(self.count)
         return self

@@ -40,7 +40,7 @@ MAX_NESTED = 64
 """How deep loops and branches may be nested: each takes frames of the interpreter's stack."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Merge:
     """What the merge buffer of a stream holds at some point of the program."""
 
@@ -49,6 +49,12 @@ class _Merge:
     once: bool
     in_place: bool
     """Whether it is the array of the source itself."""
+    is_lost: bool = False
+    """Whether a loop or a branch may have put something else there."""
+
+    def is_refilled_by(self, other: _Merge) -> bool:
+        """Whether another fill, in a loop or branch, leaves what later routines expect there."""
+        return self.buffer is other.buffer and self.field is other.field
 
 
 @dataclass
@@ -58,6 +64,9 @@ class _Open:
     nodes: list[Step | Draft] = item(default_factory=list)
     merges: dict[Any, _Merge] = item(default_factory=dict)
     refusal: str = ""
+    is_repeated: bool = False
+    merged: set[_Merge] = item(default_factory=set)
+    """What its steps have merged of the bodies around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,16 +313,32 @@ class Recorder:
         in_place = False
         if source is not None:
             if buffer is not field.host:
+                self._follow(field, buffer)
                 self._loads[source, field, buffer] = None
             self._contexts[source] = None
             in_place = once and source.device is stream.device and buffer not in consumer.written
         merge = _Merge(field, buffer, once, in_place)
         if not in_place:
             merge.buffer = self._copied(merge, stream)
+        self._require_kept(merge, stream)
         self._open[-1].merges[stream] = merge
         self._fields[buffer] = field
         if field.owner is not None:
             self._private[buffer] = self._makers.get(buffer, on_host_like)
+
+    def _require_kept(self, merge: _Merge, stream: Any) -> None:
+        """Note what is lost outside of a loop or branch where a merge buffer is filled in it.
+
+        Raises CdTypeError CD0866 where an earlier step of the loop would find it lost in the next
+        iteration.
+        """
+        for at, opened in enumerate(self._open[:-1]):
+            before = opened.merges.get(stream)
+            if before is None or before.is_refilled_by(merge):
+                continue
+            before.is_lost = True
+            if any(each.is_repeated and before in each.merged for each in self._open[at + 1 :]):
+                raise _lost_merge(before.field.label, "an earlier step of the loop")
 
     def touch(self, label: str) -> None:
         """Raise CdTypeError CD0862: a value is needed."""
@@ -326,19 +351,20 @@ class Recorder:
     # ---------------------------------------------------------------------------- control flow
 
     @contextmanager
-    def body(self, refusal: str = "") -> Iterator[_Open]:
-        """Record what is called in the `with` into a body of its own."""
+    def body(self, refusal: str = "", is_repeated: bool = False) -> Iterator[_Open]:
+        """Record what is called in the `with` into a body of its own, of a loop if repeated."""
         if len(self._open) > MAX_NESTED:
             what = f"loops and branches are nested deeper than {MAX_NESTED}"
             raise not_taken(what, "write the inner ones as loops of a function")
         for stream, merge in self._open[-1].merges.items():
             self._settle(merge, stream)  # the body may write its source
-        opened = _Open(refusal=refusal)
+        opened = _Open(refusal=refusal, is_repeated=is_repeated)
         self._open.append(opened)
         try:
             yield opened
         finally:
             assert self._open.pop() is opened
+            self._open[-1].merged |= opened.merged
 
     def add(self, draft: Draft) -> None:
         """Record a loop or a branch whose bodies have been recorded.
@@ -419,21 +445,35 @@ class Recorder:
             merge.in_place, merge.buffer = False, self._copied(merge, stream)
 
     def _copied(self, merge: _Merge, stream: Any) -> Buffer:
-        """Record a copy into a new merge buffer, and return that."""
+        """Record a copy into a merge buffer, and return that.
+
+        In a loop or branch it is the one filled around it, if any: later routines find the copy
+        there.
+        """
         source, label = merge.buffer, merge.field.label
-        model = merge.field.host.array
-        with memory_guard(f"a merge buffer of {stream.name}", model.nbytes):
-            array = stream.like(label, model)
-        buffer = Buffer(f"{label}.merge", array, stream.account)
-        self._private[buffer] = stream.like
+        buffer = None if merge.once else self._filled_around(merge.field, stream)
+        if buffer is None:
+            model = merge.field.host.array
+            with memory_guard(f"a merge buffer of {stream.name}", model.nbytes):
+                array = stream.like(label, model)
+            buffer = Buffer(f"{label}.merge", array, stream.account)
+            self._private[buffer] = stream.like
         name, ends = f"merge {label}", (source, buffer)
         self._open[-1].nodes.append(
             copy_step(name, "merge", stream.device.name, ends, _nothing, caller_line())
         )
         return buffer
 
+    def _filled_around(self, field: Field, stream: Any) -> Buffer | None:
+        """Return the merge buffer that holds a field around this body, for any number of calls."""
+        merges = (opened.merges.get(stream) for opened in reversed(self._open[:-1]))
+        nearest = next((merge for merge in merges if merge is not None), None)
+        is_kept = nearest is not None and not nearest.once and not nearest.is_lost
+        return nearest.buffer if nearest and is_kept and nearest.field is field else None
+
     def _merged(self, routine: Routine) -> _Merge | None:
-        """Return what a routine merges; CD0844 where there is nothing, or another field."""
+        """Return what a routine merges; CD0844 where there is nothing, or another field, and CD0866
+        where that may be gone."""
         if routine.merge_input is None:
             return None
         stream = routine.context.stream
@@ -442,6 +482,10 @@ class Recorder:
             if merge is None or merge.once and at < len(self._open) - 1:
                 continue
             if merge.field is routine.merge_input:
+                if merge.is_lost:
+                    raise _lost_merge(merge.field.label, f"`{routine.name}`")
+                for inner in self._open[at + 1 :]:
+                    inner.merged.add(merge)
                 return merge
         label = routine.merge_input.label
         raise CdValueError(
@@ -458,6 +502,15 @@ class Recorder:
 
 def _nothing() -> None:
     """Record no version."""
+
+
+def _lost_merge(label: str, what: str) -> CdError:
+    """Return the error CD0866: a merge buffer may hold something else than what is merged."""
+    return not_taken(
+        f"{what} merges `{label}`, and a loop or branch may have put something else into that "
+        "merge buffer",
+        f"fill it again before: `source.merge_into(routine, {label})`",
+    )
 
 
 def caller_line() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from plusequals.backends.runtime.plan.recording import Recorder
 from plusequals.backends.runtime.plan.steps import Loop, Step
 from plusequals.backends.runtime.state import RUNTIME
 
-from .scenes import Scene, add, count_up, double, merged
+from .scenes import Scene, add, count_up, double, merged, shift
 
 
 def test_steps_name_what_they_read_and_write_and_where_they_are() -> None:
@@ -130,3 +131,97 @@ def test_loops_are_nested_as_deep_as_the_stack_allows(depth: int, is_taken: bool
             up()
         plan()
         assert scene.first(scene.a) == [1.0] and str(plan) and plan.to_dot()
+
+
+class Merging:
+    """Two routines that write versions of one tensor, and one that merges them on its stream."""
+
+    def __init__(self) -> None:
+        self.scene, other, third = Scene(), Scene(""), Scene("")
+        self.a = self.scene.a
+        one, two = self.scene.link(shift, self.a, 0.0), third.link(shift, self.a, 0.0)
+        self.consumer = other.link(merged, self.a)
+        one(amount=1.0)
+        two(amount=100.0)
+        self.contexts = one.context, two.context
+
+    def fill(self, number: int, mode: str = "copy") -> None:
+        self.contexts[number].merge_into(self.consumer, self.a, mode=mode)
+
+    @property
+    def value(self) -> float:
+        return float(self.consumer.context.numpy(self.a)[0])
+
+
+def fill_then_merge(scene: Merging) -> None:
+    scene.fill(1)
+    scene.consumer()
+
+
+def merge_then_fill(scene: Merging) -> None:
+    scene.consumer()
+    scene.fill(1)
+
+
+@pytest.mark.parametrize("body", [fill_then_merge, merge_then_fill, lambda scene: scene.fill(1)])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_merge_buffer_filled_in_a_loop_is_that_of_the_stream(body: Any, count: int) -> None:
+    calls, planned = Merging(), Merging()
+    calls.fill(0)
+    for _ in range(count):
+        body(calls)
+    calls.consumer()
+    with pe.plan() as plan:
+        planned.fill(0)
+        with plan.while_(lambda at: at < count):
+            body(planned)
+        planned.consumer()
+    plan()
+    assert planned.value == calls.value
+
+
+@pytest.mark.parametrize("index", [-1, 0, 1])
+def test_a_merge_buffer_filled_in_a_branch_is_that_of_the_stream(index: int) -> None:
+    scene = Merging()
+    with pe.plan() as plan:
+        scene.fill(0)
+        with plan.case_of(lambda: index) as case:
+            with case.branch():
+                scene.fill(1)
+            with case.branch():
+                scene.consumer()
+        scene.consumer()
+    plan()
+    assert scene.value == [1, 100, 2][index + 1]
+
+
+def test_what_a_loop_may_have_put_into_a_merge_buffer_is_not_merged() -> None:
+    scene = Merging()
+    with pe.plan() as plan:
+        scene.fill(0)
+        with plan.while_(lambda count: count < 2):
+            scene.fill(1, "streaming")
+            scene.consumer()
+        with pytest.raises(pe.CdError, match="CD0866.*`merged` merges `a`"):
+            scene.consumer()
+        scene.fill(0)
+        scene.consumer()
+    plan()
+    assert scene.value == 201
+    with pe.plan() as plan:
+        scene.fill(0)
+        with pytest.raises(pe.CdError, match="CD0866.*an earlier step of the loop merges `a`"):
+            with plan.while_(lambda count: count < 2):
+                scene.consumer()
+                scene.fill(1, "streaming")
+
+
+def test_a_merge_takes_over_what_a_function_wrote_before_it() -> None:
+    merging = Merging()
+    put_seven = pe.cd_from_source("def put_seven(x):\n    x[i] = 7.0\n")
+    with pe.plan() as plan:
+        put_seven(merging.a)
+        merging.fill(0)
+        merging.consumer()
+    plan()
+    assert merging.value == 14

@@ -117,9 +117,7 @@ class Routine:
         self.source = merge_from
         """The context whose version each call merges, None where the caller says so."""
         self._bindings = Bindings(self.name, compiled.names)
-        for slot in compiled.slots:
-            if isinstance(slot, Argument) and slot.default is not None:
-                self._bindings[slot.name] = slot.default
+        self._bindings.update(compiled.given)
         code = compiled.codes.on(context.device.code)
         lane = context.stream.lane
         self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code

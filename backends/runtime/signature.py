@@ -66,6 +66,19 @@ class BoundFunction:
         return tuple(dict.fromkeys(s.name for s in self.slots if isinstance(s, Argument)))
 
     @property
+    def given(self) -> dict[str, Any]:
+        """What it was specialized for of the arguments of a call, by name: captured values, those
+        in objects and lists, and numbers."""
+        arguments = (slot for slot in self.slots if isinstance(slot, Argument))
+        return {each.name: each.default for each in arguments if each.default is not None}
+
+    @property
+    def link_key(self) -> tuple[object, ...]:
+        """The key of what a routine of it can be called for: its code and its tensors."""
+        roles = (slot if isinstance(slot, Resident) else slot.name for slot in self.slots)
+        return (self.codes, *roles, *(fleeting.key for fleeting in self.fleeting))
+
+    @property
     def merged(self) -> tuple[int, ...]:
         """The positions of the parameters that are read from the merge buffer."""
         return tuple(

@@ -6,16 +6,19 @@ with pe.deferred():         the same, run when the `with` ends, or a value is lo
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from ...backends.device_arrays.foreign_arrays import as_placed
 from ...backends.runtime.argument_checks import field_of, wrong_argument
-from ...backends.runtime.device import Device
-from ...backends.runtime.field import unseen
+from ...backends.runtime.arrays import as_array
+from ...backends.runtime.call_arguments import is_by_reference
+from ...backends.runtime.device import Context, Device
+from ...backends.runtime.field import Field, unseen
 from ...backends.runtime.parameter_slots import Argument, Resident
 from ...backends.runtime.plan.plan import Plan
 from ...backends.runtime.plan.recording import Recorder
@@ -44,6 +47,9 @@ class _Recording(Recorder):
         """Record a call of a function that uses tensors; return what the call returns, () where it
         uses none, so that it is called as everywhere.
 
+        Calls that share code share a routine: each is given the captured values, and those in
+        objects and lists, that are there when it is recorded.
+
         Raises what compiling and linking it raises, and CdTypeError CD0862 where it returns
         something.
         """
@@ -52,14 +58,14 @@ class _Recording(Recorder):
         if not any(isinstance(slot, Resident) for slot in compiled.slots):
             return ()
         routine = self.linked(compiled, backend or settings.current().backend)
-        names = [name for name in compiled.names if name in arguments]
-        return (self.call(routine, (), {name: arguments[name] for name in names}),)
+        named = {name: arguments[name] for name in compiled.names if name in arguments}
+        return (self.call(routine, (), compiled.given | named),)
 
 
 class deferred:  # a context manager, used like a function
     """Calls in the `with` are put off, and run as a plan when it ends or a value is looked at.
 
-    What returns something is computed at once, after what was put off before it.
+    What returns or merges something is computed at once, after what was put off before it.
     """
 
     def __init__(self, max_streams: int | None = None) -> None:
@@ -91,21 +97,38 @@ class _Deferring(_Recording):
     """Records what a deferred block puts off, until somebody looks."""
 
     def call(self, routine: Routine, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Put a call off; one that returns something runs now."""
+        """Put a call off; one that returns or merges something runs now."""
         compiled = routine.compiled
-        if not compiled.procedure.results and not routine.compares_versions:
-            slots = [(s, p) for s, p in compiled.parameters if isinstance(s, Argument)]
-            written = {slot.name for slot, parameter in slots if parameter.written}
-            given = {**dict(zip(compiled.names, args, strict=False)), **kwargs}
-            own = {name: v if name in written else _own(v) for name, v in given.items()}
-            super().call(routine, args[len(compiled.names) :], own)
-            if written:
-                self.flush()  # the caller may look at it at once
-            return None
+        is_late = not compiled.procedure.results and routine.merge_input is None
+        if not is_late or routine.compares_versions:
+            return self._run_now(partial(routine, *args, **kwargs))
+        slots = [(s, p) for s, p in compiled.parameters if isinstance(s, Argument)]
+        written = {slot.name for slot, parameter in slots if parameter.written}
+        copied = {*compiled.names} - written
+        given = {**dict(zip(compiled.names, args, strict=False)), **kwargs}
+        own = {
+            name: _own(value, name) if name in copied else value
+            for name, value in {**routine.bindings, **given}.items()
+        }
+        super().call(routine, args[len(compiled.names) :], own)
+        if written:
+            self.flush()  # the caller may look at it at once
+        return None
+
+    def merge(self, consumer: Routine, field: Field, source: Context | None, once: bool) -> None:
+        """Fill the merge buffer of a stream now: calls after the block find it there, too."""
+        if source is None:
+            self._run_now(partial(consumer.merge_from_host, field))
+        else:
+            mode = "streaming" if once else "copy"
+            self._run_now(partial(source.merge_into, consumer, field, mode))
+
+    def _run_now(self, run: Callable[[], Any]) -> Any:
+        """Return what a call returns, which runs after what was put off."""
         self.flush()
         RUNTIME.plan(None)
         try:
-            return routine(*args, **kwargs)
+            return run()
         finally:
             RUNTIME.plan(self)
 
@@ -126,9 +149,13 @@ class _Deferring(_Recording):
             RUNTIME.plan(self)
 
 
-def _own(value: Any) -> Any:
-    """Return an argument that is only read as it is now: arrays and lists as copies."""
-    return copy.copy(value) if isinstance(value, list | np.ndarray) else value
+def _own(value: Any, name: str) -> Any:
+    """Return an argument that is only read as it is now: what is given by reference, as a copy."""
+    if isinstance(value, Counter) or not is_by_reference(value):
+        return value
+    if as_placed(value, name) is not None:
+        return value
+    return np.array(as_array(value, name))
 
 
 def eval(*tensors: Any) -> None:  # the name that other array libraries have for it

@@ -94,8 +94,8 @@ class Recorder:
         self.max_streams = max_streams
         self.owner: object = None
         """The plan, whose own tensors it records."""
-        self._routines: dict[object, tuple[Compiled, Routine]] = {}
-        """What functions were linked to, by code and fields."""
+        self._routines: dict[object, Routine] = {}
+        """What functions were linked to, by device, code and tensors."""
         self._hosts: dict[str, HostContext] = {}
         """Where functions are linked, by device."""
         self.counters: set[Counter] = set()
@@ -149,15 +149,14 @@ class Recorder:
 
     def linked(self, compiled: Compiled, device_name: str) -> Routine:
         """Return a function's routine on the host's arrays, which plain calls use, too."""
-        roles = (s.field if isinstance(s, Resident) else s.name for s in compiled.slots)
-        key = id(compiled.codes), device_name, *roles
+        key = device_name, compiled.link_key
         if key not in self._routines:
             host = self._hosts.get(device_name)
             if host is None:
                 host = HostContext(device(device_name).stream(threaded=False))
                 self._hosts[device_name] = host
-            self._routines[key] = compiled, Routine(compiled, host)
-        return self._routines[key][1]
+            self._routines[key] = Routine(compiled, host)
+        return self._routines[key]
 
     # ------------------------------------------------------------------- what a thread calls
 

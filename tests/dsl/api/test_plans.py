@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from tests.backends.runtime.plan.scenes import add, count_up, double, shift
+from plusequals import cd
+from plusequals.idx import i
+from tests.backends.runtime.plan.scenes import Scene, add, count_up, double, merged, shift, take
 from tests.dsl.api.random_calls import differs
 
 
@@ -254,3 +256,93 @@ def test_a_tensor_with_one_element_picks_a_branch(shape: tuple[int, ...]) -> Non
             count_up(a)
     plan()
     assert a.numpy()[0] == 2
+
+
+TABLE = np.ones(4)
+
+
+@cd
+def add_table(x):
+    x[i] += TABLE[i]
+
+
+@cd
+def add_held(x, held):
+    x[i] += held.v[i]
+
+
+@cd
+def add_rows(x, rows):
+    x[i] += rows[0][i] * rows[1][i]
+
+
+def with_table(x: Any, value: float) -> None:
+    global TABLE
+    TABLE = np.full(4, value)
+    add_table(x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        with_table,
+        lambda x, value: add_held(x, SimpleNamespace(v=np.full(4, value))),
+        lambda x, value: add_rows(x, [np.full(4, value), np.ones(4)]),
+    ],
+    ids=["captured", "attribute", "list"],
+)
+@pytest.mark.parametrize("block", [pe.plan, pe.deferred])
+def test_each_call_has_the_arrays_that_it_is_given(
+    call: Any, block: Any, tensors: list[Any]
+) -> None:
+    a, b, *_ = tensors
+    with block() as made:
+        for x, value in ((a, 1.0), (a, 10.0), (b, 100.0)):
+            call(x, value)
+    if block is pe.plan:
+        made()
+    assert (a.numpy().tolist(), b.numpy().tolist()) == ([11.0] * 4, [101.0] * 4)
+
+
+def changed_table(x: Any) -> None:
+    add_table(x)
+    TABLE[...] = 7.0
+
+
+def changed_rows(x: Any) -> None:
+    rows = [[3.0] * 4, [1.0] * 4]
+    add_rows(x, rows)
+    rows[0][:] = [7.0] * 4
+
+
+def changed_binding(x: Any) -> None:
+    routine = take.compile(x, np.ones(4)).link(pe.device("cc").stream().context())
+    values = routine.bindings["values"] = np.full(4, 2.0)
+    routine()
+    values[...] = 7.0
+
+
+@pytest.mark.parametrize("call", [changed_table, changed_rows, changed_binding])
+def test_deferred_calls_have_the_elements_of_their_time(call: Any, tensors: list[Any]) -> None:
+    a, *_ = tensors
+    TABLE[...] = 3.0
+    with pe.deferred():
+        call(a)
+    assert a.numpy().tolist() == [3.0] * 4
+
+
+def test_merge_buffers_are_the_same_inside_and_outside_of_a_deferred_block() -> None:
+    scene, other, third = Scene(), Scene(""), Scene("")
+    home, away = scene.link(count_up, scene.a), third.link(count_up, scene.a)
+    consumer = other.link(merged, scene.a)
+    home()
+    away()
+    away()
+    home.context.merge_into(consumer, scene.a)
+    with pe.deferred():
+        consumer()
+        away.context.merge_into(consumer, scene.a)
+        assert other.context.numpy(scene.a)[0] == 1
+        consumer()
+    consumer()
+    assert other.context.numpy(scene.a)[0] == 5

@@ -24,7 +24,7 @@ from ...backends.runtime.argument_checks import field_of
 from ...backends.runtime.arrays import as_array
 from ...backends.runtime.device import Stream
 from ...backends.runtime.field import Field
-from ...backends.runtime.routine import Routine
+from ...backends.runtime.routine import Compiled, Routine
 from ...backends.runtime.tensor import Tensor
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ..specialize.signature import has_arrays, looks_like_array
@@ -57,11 +57,10 @@ class DataParallel:
         self._signature = inspect.signature(step)
         self.merged = tuple(map(field_of, merge))
         self._contexts = [stream.context() for stream in streams]
-        self._steps: dict[object, list[tuple[dict[str, Any], Routine]]] = {}
-        """The linked steps by stream and kinds of arguments, with their static numbers."""
+        self._routines: dict[object, Routine] = {}
+        """The linked steps and updates by stream, code and tensors."""
         self._mergers: dict[tuple[int, Field], Routine] = {}
         self._update: tuple[CdFunction[..., Any], Sequence[Any]] = (update, with_update)
-        self._updater: Routine | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Queue one step: arrays are split along their first axis, other arguments are broadcast.
@@ -119,33 +118,29 @@ class DataParallel:
     def _step_routine(
         self, at: int, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Routine, dict[str, Any]]:
-        """Return the routine of a step for a stream and arguments, linked if it is new there.
-
-        Also return the arguments of its call: tensors and static values are bound.
-        """
+        """Return the routine of a step for a stream, linked if it is new there, and the arguments
+        of its call: tensors and static values are bound."""
         named = self._signature.bind(*args, **kwargs).arguments
-
-        def call_arguments(routine: Routine) -> dict[str, Any]:
-            return {name: named[name] for name in routine.compiled.names if name in named}
-
-        key = (at, *((name, _kind(value)) for name, value in named.items()))
-        steps = self._steps.setdefault(key, [])
-        for static_numbers, routine in steps:
-            if all(named[name] == value for name, value in static_numbers.items()):
-                return routine, call_arguments(routine)
-        routine = self._link(at, self.step.compile(*args, **kwargs))
-        for name in routine.compiled.names:
+        compiled = self.step.compile(*args, **kwargs)
+        for name in compiled.names:
             if name not in named and _ROOT.split(name)[0] in named:
                 raise _split_error(f"`{name}` is reached by an argument, and is not split")
-        bound_names = named.keys() - set(routine.compiled.names)
-        static_numbers = {
-            n: named[n] for n in bound_names if not isinstance(named[n], Tensor | np.ndarray)
-        }
-        steps.append((static_numbers, routine))
-        return routine, call_arguments(routine)
+        given = {name: named[name] for name in compiled.names if name in named}
+        return self._routine(at, compiled), compiled.given | given
 
-    def _link(self, at: int, compiled: Any) -> Routine:
-        routine: Routine = compiled.link(self._contexts[at])
+    def _routine(self, at: int, compiled: Compiled) -> Routine:
+        """Return the routine of a compiled function for a stream, linked if it is new there.
+
+        Functions are compiled for each call, as calls of them are: what they capture, and static
+        values in objects, may have changed. Where nothing has, that is a look-up.
+        """
+        key = at, compiled.link_key
+        if key not in self._routines:
+            self._routines[key] = self._link(at, compiled)
+        return self._routines[key]
+
+    def _link(self, at: int, compiled: Compiled) -> Routine:
+        routine = compiled.link(self._contexts[at])
         self._contexts[at] = routine.context
         return routine
 
@@ -164,13 +159,13 @@ class DataParallel:
 
     def _queue_update(self) -> None:
         """Queue the update, and copies of its results for streams with separate arrays."""
-        if self._updater is None:
-            function, arguments = self._update
-            self._updater = self._link(0, function.compile(*arguments))
-        self._updater()
+        function, arguments = self._update
+        compiled = function.compile(*arguments)
+        updater = self._routine(0, compiled)
+        updater(**compiled.given)
         first = self._contexts[0]
         for context in self._contexts[1:]:
-            for field in self._updater.outputs:
+            for field in updater.outputs:
                 if context.find(field) not in (None, first.find(field)):
                     context.copy_from(first, field)
 
@@ -195,9 +190,3 @@ def _split_error(message: str) -> CdTypeError:
 
 def _is_split(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
-
-
-def _kind(value: Any) -> object:
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.strides
-    return id(value) if isinstance(value, Tensor) else type(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -199,3 +200,33 @@ def test_what_a_step_captures_goes_to_every_stream() -> None:
     train = DataParallel(step, update, [device("cc").stream() for _ in range(2)], (w.grad,))
     train(np.ones(4))
     assert w.numpy() == 4 + 2 * 3
+
+
+RATE = 1.0
+
+
+@pytest.mark.parametrize("changed", ["RATE", "OFFSET", "held"])
+def test_a_step_has_the_values_of_its_time(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = pe.tensor("w", (), dtype="float64")
+    held = SimpleNamespace(count=2)
+
+    @cd
+    def step(x, held):
+        w.grad[...] = np.sum(x) * held.count + np.sum(OFFSET)
+
+    @cd
+    def update():
+        w.value[...] = w.grad * RATE
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(2)], (w.grad,))
+    found = []
+    for value in (1.0, 5.0, 1.0):
+        if changed == "held":
+            held.count = int(value)
+        else:
+            new = value if changed == "RATE" else np.full(2, value)
+            monkeypatch.setitem(globals(), changed, new)
+        train(np.ones(4), held)
+        expected = (4 * held.count + 2 * np.sum(OFFSET)) * RATE
+        found.append((w.numpy().item(), expected))
+    assert [ours for ours, _ in found] == [expected for _, expected in found]

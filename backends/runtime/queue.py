@@ -226,10 +226,12 @@ class Worker:
         self._started = threading.Thread(target=self._run_tasks, name=self.name, daemon=True)
         try:
             self._started.start()
-        except RuntimeError as problem:
+        except (RuntimeError, KeyError) as problem:
             if problem.__context__ is None:
                 raise
-            raise problem.__context__ from None  # an interrupt, which broke its condition variable
+            # An interrupt, which broke its condition variable, or came when it had begun: then
+            # `start` takes it out of a table that it has left by itself.
+            raise problem.__context__ from None
 
     def wait_for_slot(self) -> None:
         """Wait until fewer than `MAX_PENDING` steps are pending."""

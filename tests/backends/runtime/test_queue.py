@@ -406,3 +406,26 @@ def test_what_nobody_can_be_told_any_more_is_said_once(capfd: pytest.CaptureFixt
     gc.collect()
     said = capfd.readouterr().err
     assert [said.count(name) for name in ("lost", "quiet", "reported", "collected")] == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyError])
+def test_an_interrupt_while_a_thread_starts_is_what_is_raised(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise kind(thread)  # as `start` does where it undoes what the thread has undone
+
+    queue, done = Queue("interrupted", threaded=True), list[int]()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queue.submit(lambda: done.append(1))
+    monkeypatch.undo()
+    queue.submit(lambda: done.append(2))
+    queue.synchronize()
+    assert done == [2]

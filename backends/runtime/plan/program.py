@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +12,11 @@ import numpy as np
 
 from ....base import settings
 from ....base.diagnostic import CdTypeError, CdValueError, Diagnostic, nearest
+from ...device_arrays.foreign_arrays import as_placed
 from .. import hazards
 from ..argument_checks import field_of, wrong_argument
+from ..arrays import as_array
+from ..call_arguments import is_by_reference
 from ..device import Stream, device
 from ..field import Field
 from ..memory import Buffer
@@ -202,17 +204,15 @@ class Program:
                         helps=(f"did you mean `{suggestion}`?",) if suggestion else (),
                     )
                 )  # fmt: skip
-        inputs = {name: _own(value, copied) for name, value in inputs.items()}
+        inputs = {
+            name: _own(value, name, copied and not self.arguments[name])
+            for name, value in inputs.items()
+        }
         if inputs:
             for step in self.body.steps:
                 if step.require is not None:
                     step.require(inputs)
-        return {
-            name: value.copy(order="K")
-            if copied and isinstance(value, np.ndarray) and not self.arguments[name]
-            else value
-            for name, value in inputs.items()
-        }
+        return inputs
 
     def between(
         self, sources: Sequence[Routine | str] | None, destinations: Sequence[Routine | str] | None
@@ -257,8 +257,10 @@ class Program:
         return [at for at, node in enumerate(self.body.nodes) if node.name in names]
 
 
-def _own(value: Any, copied: bool) -> Any:
-    """Return an input as it is now: a tensor's value, a list of its own if `copied`."""
+def _own(value: Any, name: str, copied: bool) -> Any:
+    """Return an input as it is now: a tensor's value, an array of its own if `copied`."""
     if hasattr(value, "field") or isinstance(value, Field):
         return field_of(value).numpy()
-    return copy.deepcopy(value) if copied and isinstance(value, list) else value
+    if not copied or not is_by_reference(value) or as_placed(value, name) is not None:
+        return value
+    return np.array(as_array(value, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 import os
 import subprocess
@@ -58,10 +59,14 @@ def test_inputs_are_what_they_are_when_a_run_is_queued() -> None:
     scene.b[...] = 4.0
     plan(values=scene.b)
     assert scene.first(scene.a) == [5]
-    stream, given, array = pe.device("cc").stream(), [1.0] * SIZE, np.full(SIZE, 2.0)
-    for values, expected in ((given, 2), (array, 3)):
+    stream = pe.device("cc").stream()
+    buffer = array.array("d", [3.0] * SIZE)
+    for values, expected in (([1.0] * SIZE, 2), (np.full(SIZE, 2.0), 3), (buffer, 4)):
+        begin = threading.Event()
+        stream.submit(begin.wait)
         run = plan.run(on=stream, values=values)
-        values[0] = 100.0
+        values[0] = 100.0  # type: ignore[index]  # each of them can be written
+        begin.set()
         run.wait()
         assert scene.first(scene.a) == [expected]
 

@@ -35,6 +35,9 @@ class Batch:
         for codes, code in zip(missing, compiled_codes, strict=True):
             codes.keep(backend, code)
 
+        for function in self.compiled:
+            function.note_link(context)
+
         def decision() -> tuple[Routine, ...]:
             child = Context(context.stream, context)
             for function in self.compiled:

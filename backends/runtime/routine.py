@@ -86,13 +86,15 @@ class Compiled(BoundFunction):
         where it writes a constant, CD0847 for anything but a context and CD0851 where it reads what
         an earlier routine did not keep, and CdValueError CD0843 where a shared array would be
         written by a second stream, CD0842 or CD0844 where there is nothing to merge, and CD0858
-        where it rematerializes what no routine linked before computes.
+        where it rematerializes what no routine linked before computes; CdTypeError CD0862 where a
+        plan is recorded that has written what it would get arrays of.
         """
         self.require_context(context)
         if merge_from is not None:
             self.require_source(merge_from)
         self.require_retained_inputs(context)  # first: compilation may fail for that very reason
         self.codes.on(context.device.code)
+        self.note_link(context)
         return decide(
             lambda: Routine(self, Context(context.stream, context), merge_from), context.stream
         )

@@ -18,6 +18,7 @@ from .device import Context
 from .field import Field
 from .parameter_slots import Argument, Resident, Slot, TransientField
 from .read_versions import VersionCheck
+from .state import RUNTIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,16 @@ class BoundFunction:
                 )
             )  # fmt: skip
         context.require_live()
+
+    def note_link(self, context: Context) -> None:
+        """Say that it is linked into a context, where this thread records a plan or puts calls off.
+
+        Raises CdTypeError CD0862 where an array would be allocated for what a plan writes.
+        """
+        if recorder := RUNTIME.planned():
+            residents = [slot for slot in self.slots if isinstance(slot, Resident)]
+            new = [s.field for s in residents if not s.merged and context.find(s.field) is None]
+            recorder.link(self.name, new)
 
     def require_writable(self, context: Context) -> None:
         """Raise CdTypeError CD0804 for writes to constants, CdValueError CD0843 for writes of a

@@ -67,6 +67,12 @@ class PlanRecorder(Protocol):
     def touch(self, label: str) -> None:
         """Take note that the host needs or writes a value now."""
 
+    def settle(self) -> None:
+        """Run what was only put off: what comes now is to see it, or not to see it."""
+
+    def link(self, name: str, fields: Sequence[Any]) -> None:
+        """Take note that the routine of a name gets arrays of fields, with their values of now."""
+
 
 class RecordableCode(Protocol):
     """Code variants that include recording ones."""
@@ -161,6 +167,11 @@ class Runtime:
     def planned(self) -> PlanRecorder | None:
         """Return the recorder that takes the calls of this thread, if any."""
         return self.planning.get(threading.get_ident()) if self.planning else None
+
+    def settle(self) -> None:
+        """Run what this thread has put off."""
+        if recorder := self.planned():
+            recorder.settle()
 
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or that of the settings; always the same instance.

@@ -136,6 +136,14 @@ class _Deferring(_Recording):
         """Run what was put off: a value is needed, or replaced."""
         self.flush()
 
+    def settle(self) -> None:
+        """Run what was put off: an observer begins or ends."""
+        self.flush()
+
+    def link(self, name: str, fields: Sequence[Any]) -> None:
+        """Run what was put off: new arrays get the values of now."""
+        self.flush()
+
     def flush(self) -> None:
         """Run what was put off."""
         recorded = self.recorded()

@@ -17,9 +17,11 @@ def profile() -> Iterator[Timeline]:
     one records. Exceptions are raised where they are awaited, as without a profile.
     """
     outer, timeline = RUNTIME.timeline, Timeline()
+    RUNTIME.settle()
     try:
         RUNTIME.note(timeline)
         yield timeline
+        RUNTIME.settle()
     finally:
         RUNTIME.note(outer)
         for worker in list(RUNTIME.workers):

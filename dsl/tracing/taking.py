@@ -62,9 +62,11 @@ def trace(
     )
     max_bytes = None if memory is None else _as_integer("memory", memory, 0)
     recorder = Recorder(wanted, max_records, memory=max_bytes)
+    RUNTIME.settle()
     RUNTIME.record(recorder)
     try:
         yield Trace(recorder)
+        RUNTIME.settle()
     finally:
         RUNTIME.stop_recording(recorder)
         for worker in list(RUNTIME.workers):

@@ -445,6 +445,14 @@ class _InPredicate:
             )
         )  # fmt: skip
 
+    def settle(self) -> None:
+        """Do nothing: nothing is put off."""
+
+    def link(self, name: str, fields: Sequence[Any]) -> None:
+        """Raise CdTypeError CD0862 where a routine gets arrays, which take values over."""
+        for field in fields:
+            self.touch(field.label)
+
     def call(self, routine: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Raise CdTypeError CD0862."""
         self.touch(routine.name)

@@ -347,6 +347,21 @@ class Recorder:
              "for what depends on a value: `plan.while_(...)`, `plan.case_of(...)`"),
         )  # fmt: skip
 
+    def settle(self) -> None:
+        """Do nothing: a plan runs when it is called."""
+
+    def link(self, name: str, fields: Sequence[Field]) -> None:
+        """Raise CdTypeError CD0862 where a routine would get an array of what a routine of the plan
+        writes: the array would have the value that is there before the plan runs."""
+        for field in fields:
+            newest = self._newest.get(field)
+            if field in self._written and newest is not field.host and field.owner is None:
+                raise needs_value(
+                    f"`{name}` is linked, with an array of `{field.label}`, which the plan writes,",
+                    ("link it before the `with`, or into the context of what writes that: "
+                     "`code.link(routine.context)`",),
+                )  # fmt: skip
+
     # ---------------------------------------------------------------------------- control flow
 
     @contextmanager

@@ -346,3 +346,37 @@ def test_merge_buffers_are_the_same_inside_and_outside_of_a_deferred_block() -> 
         consumer()
     consumer()
     assert other.context.numpy(scene.a)[0] == 5
+
+
+def test_a_routine_linked_in_a_block_has_what_was_written_before_it(tensors: list[Any]) -> None:
+    a, b, c, _ = tensors
+    stream = pe.device("cc").stream(threaded=False)
+    up = count_up.compile(a).link(stream.context())
+    away = pe.device("cc").stream().context()
+    with pe.deferred():
+        up()
+        double.compile(b, a).link(away)()
+        count_up(c)
+        add.compile(c, c, a).link(away)()
+    assert (b.numpy()[0], c.numpy()[0]) == (2, 4)
+    with pe.plan() as plan:
+        up()
+        with pytest.raises(pe.CdError, match="CD0862.*`double` is linked, with an array of `a`"):
+            double.compile(b, a).link(away)
+        with pytest.raises(pe.CdError, match="CD0862.*`double` is linked, with an array of `a`"):
+            pe.Batch(double.compile(b, a)).link(away)
+        double.compile(b, a).link(up.context)()
+    plan()
+    assert b.numpy()[0] == 4
+
+
+@pytest.mark.parametrize("observed", [pe.trace, pe.profile])
+def test_an_observer_sees_the_deferred_calls_of_its_block(observed: Any, tensors: Any) -> None:
+    a, b, *_ = tensors
+    with pe.deferred():
+        count_up(a)
+        with observed() as found:
+            double(b, a)
+        count_up(a)
+    assert "double" in str(found) and "count_up" not in str(found)
+    assert (a.numpy()[0], b.numpy()[0]) == (2, 2)

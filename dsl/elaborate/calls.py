@@ -47,6 +47,7 @@ from .conditions.comparisons import extreme_of_sequences
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
+from .loop_items import taken_at_once
 from .operators import as_python, now
 from .scope import RESULT, Frame, function_locals
 from .statements import run
@@ -103,7 +104,7 @@ def call_of(frame: Frame, function: Value, e: s.Call) -> Value:
                 return value
             return _call_value(frame, function, (value,), {}, e)
     if len(e.args) == 1 and iteration_space.takes_at_once(function):
-        e = replace(e, args=(iteration_space.taken_at_once(frame, e.args[0]),))
+        e = replace(e, args=(taken_at_once(frame, e.args[0]),))
     is_lazy = bool(e.args) and isinstance(e.args[0], s.Comprehension) and e.args[0].is_lazy
     if is_lazy:
         iteration_space.require_taken_at_once(function, e)

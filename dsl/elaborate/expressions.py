@@ -58,6 +58,7 @@ from .captures.instances import (
 )
 from .conditions.comparisons import compare_values
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
+from .loop_items import taken_at_once
 from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
 from .operators import (
@@ -74,13 +75,12 @@ from .scope import Frame, names_in
 
 if TYPE_CHECKING:
     from ..numpy.primitives import attributes
-    from . import iteration_space, select, truth
+    from . import select, truth
     from .index import refusals
 else:  # imported lazily: few programs need them
-    attributes, iteration_space, select, truth, refusals = lazy_modules(
-        __package__, "..numpy.primitives.attributes", ".iteration_space", ".select", ".truth",
-        ".index.refusals",
-    )  # fmt: skip
+    attributes, select, truth, refusals = lazy_modules(
+        __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals"
+    )
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:
@@ -153,7 +153,7 @@ def add_evaluated(frame: Frame, earlier: list[Value], items: tuple[s.Expr, ...])
 def _unpacked(frame: Frame, item: s.Expr) -> list[Value]:
     """Return the value of an expression, the items of one for `*x`."""
     if isinstance(item, s.Starred):
-        given = iteration_space.taken_at_once(frame, item.value)
+        given = taken_at_once(frame, item.value)
         return elements(frame, evaluate(frame, given), item.span)
     return [evaluate(frame, item)]
 

@@ -39,7 +39,7 @@ from ..values.types import WEAK_INT
 from ..values.values import Array, Group, Handle, Masked, Scalar, Static, Value, replace_symbols
 from .bindings import is_number
 from .expressions import elements, evaluate
-from .loop_items import Stored
+from .loop_items import Stored, taken_at_once
 from .operators import as_affine, value_of
 from .scope import Frame
 
@@ -75,9 +75,6 @@ _ITERTOOLS: dict[type, str] = {
 """The help text for an iterable of `itertools`, by its type."""
 
 
-_ITERATORS = (zip, enumerate, reversed, map)
-_EACH = "an item"
-"""The name of an item that a call of those gives; no Python name equals it."""
 _TAKERS = (sum, min, max, any, all, list, tuple, math.prod, math.fsum)
 """What takes all items of a generator at once."""
 
@@ -189,28 +186,6 @@ def iteration_space_of(
 def takes_at_once(function: Value) -> bool:
     """Whether a function of Python takes all items of its first argument before it does more."""
     return isinstance(function, Static) and any(function.value is x for x in _TAKERS)
-
-
-def taken_at_once(frame: Frame, e: s.Expr) -> s.Expr:
-    """Return a call of `zip`, `enumerate`, `reversed` or `map`, whose items are all taken at once,
-    as a comprehension; any other expression as it is."""
-    if not isinstance(e, s.Call) or not isinstance(e.function, s.Name):
-        return e
-    function, span = evaluate(frame, e.function), e.span
-    if not isinstance(function, Static) or all(function.value is not x for x in _ITERATORS):
-        return e
-    each = s.Name(_EACH, span)
-    if function.value is not map:
-        return s.Comprehension(each, each, e, (), span)
-    called, *iterables = e.args or (e,)
-    if not iterables or e.keywords or any(isinstance(arg, s.Starred) for arg in e.args):
-        return e
-    if len(iterables) == 1:
-        return s.Comprehension(s.Call(called, (each,), (), span), each, iterables[0], (), span)
-    items = tuple(s.Name(f"{_EACH} {n}", span) for n in range(len(iterables)))
-    together = s.Call(s.Literal(zip, span), tuple(iterables), (), span)
-    target = s.Sequence(items, "tuple", span)
-    return s.Comprehension(s.Call(called, items, (), span), target, together, (), span)
 
 
 def require_taken_at_once(function: Value, call: s.Call) -> None:

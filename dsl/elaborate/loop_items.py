@@ -19,7 +19,13 @@ from ...lowering.ir.walk import writes
 from ..source import surface as s
 from ..values.builder import Context
 from ..values.evaluation_order import Writes, rebound_by, saved
-from ..values.values import Array, Group, Masked, Scalar, Value
+from ..values.values import Array, Group, Masked, Scalar, Static, Value
+from .names import resolve
+from .scope import Frame
+
+_ITERATORS = (zip, enumerate, reversed, map)
+_EACH = "an item"
+"""The name of an item that a call of those gives; no Python name equals it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +127,25 @@ def _nodes(value: Value) -> Iterator[Node]:
 
 def _read_nodes(expr: Expr) -> Iterator[Node]:
     return (part.node for part in walk(expr) if isinstance(part, Read))
+
+
+def taken_at_once(frame: Frame, e: s.Expr) -> s.Expr:
+    """Return a call of `zip`, `enumerate`, `reversed` or `map`, whose items are all taken at once,
+    as a comprehension; any other expression as it is."""
+    if not isinstance(e, s.Call) or not isinstance(e.function, s.Name):
+        return e
+    function, span = resolve(frame, e.function), e.span
+    if not isinstance(function, Static) or all(function.value is not x for x in _ITERATORS):
+        return e
+    each = s.Name(_EACH, span)
+    if function.value is not map:
+        return s.Comprehension(each, each, e, (), span)
+    called, *iterables = e.args or (e,)
+    if not iterables or e.keywords or any(isinstance(arg, s.Starred) for arg in e.args):
+        return e
+    if len(iterables) == 1:
+        return s.Comprehension(s.Call(called, (each,), (), span), each, iterables[0], (), span)
+    items = tuple(s.Name(f"{_EACH} {n}", span) for n in range(len(iterables)))
+    together = s.Call(s.Literal(zip, span), tuple(iterables), (), span)
+    target = s.Sequence(items, "tuple", span)
+    return s.Comprehension(s.Call(called, items, (), span), target, together, (), span)

@@ -47,6 +47,7 @@ from .expressions import attribute, default_values, elements, evaluate
 from .index.free_variables import guard_letters, uses_letters
 from .index.notation import index_statement, scalar_statement
 from .loop_carried import closed_over
+from .loop_items import taken_at_once
 from .operators import BINARY, binary, is_numpy
 from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
@@ -59,16 +60,13 @@ if TYPE_CHECKING:
         declarations,
         early_exit,
         effects,
-        iteration_space,
     )
     from .targets import places
 else:  # imported lazily: few programs need them
     branches, control_flow, bindings, declarations, effects = lazy_modules(
         __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects"
     )
-    early_exit, iteration_space, places = lazy_modules(
-        __package__, ".early_exit", ".iteration_space", ".targets.places"
-    )
+    early_exit, places = lazy_modules(__package__, ".early_exit", ".targets.places")
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
@@ -229,7 +227,7 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
     _refuse_guarded(frame, span)
     given = statement.value
     if len(statement.targets) == 1 and isinstance(statement.targets[0], s.Sequence):
-        given = iteration_space.taken_at_once(frame, given)
+        given = taken_at_once(frame, given)
     value = evaluate(frame, given)
     if len(statement.targets) > 1:
         value = (

@@ -99,6 +99,10 @@ def _elementwise_binary(ctx: Context, op: str, left: Value, right: Value, span: 
         squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
         if squares and isinstance(left, Array) and left.kind == BOOL:
             return _apply_ufunc(np.square, Site(ctx, span), left)  # NumPy's fast power: int8
+        is_bool = isinstance(left, Array) and left.kind == BOOL
+        if is_bool and isinstance(right, Scalar) and right.kind == WEAK_INT:
+            if (exponent := as_affine(right)) is not None:  # that of 2 has another type
+                ctx.require_static_parameters(exponent)
         half = isinstance(right, Static) and type(right.value) is float and right.value == 0.5
         if half and isinstance(left, Array) and left.rank and left.kind.dtype.kind == "c":
             return _apply_ufunc(np.sqrt, Site(ctx, span), left)  # as NumPy, arrays only

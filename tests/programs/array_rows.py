@@ -348,7 +348,7 @@ NEW = rows("exact", """
     np.arange(3, dtype=np.float32)
     np.arange(0, 1, 0.25, np.float32)
     np.arange(start=t, stop=4.5, step=0.7, dtype=np.float64)
-    np.arange(s)
+    np.arange(s % 97)
     np.arange(5, k)
     np.arange(4.0, t, -0.3)
     np.arange(t, 2 * t, t / 7)

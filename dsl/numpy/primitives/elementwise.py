@@ -237,7 +237,10 @@ def clip(
         a = _of_common_type(site, a, low, high)
     for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
         if not is_none(limit):
-            a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
+            # of equal zeros, extremes give the first; NumPy's `clip` the limit, but of halves
+            is_half = powers.kind_of(site, a).dtype == dtypes.float16
+            operands = [a, limit] if is_half else [limit, a]
+            a = elementwise(site.ctx, combine_of(ufunc), operands, site.span)
     return a
 
 

@@ -17,7 +17,7 @@ from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import const, var
 from tests.compare import assert_same
-from tests.language.ask import plain, run
+from tests.language.ask import compiled, plain, run
 
 from .points import I
 from .scenes import found, typed
@@ -134,6 +134,9 @@ def test_the_square_of_bools_is_numpys(backend: str) -> None:
     body = "return m ** 2, m ** 3, m ** 2.0, np.power(m, 2)"
     m = np.array([True, False])
     assert_same(run(backend, "m", body, m), plain("m", body, m))
+    f = compiled("m, k", "return m ** k")
+    for k in (1, 2, 3, 4, 5, 2, 6):
+        assert_same(f(m, k), m**k)
 
 
 def test_an_array_without_axes_gives_numbers(backend: str) -> None:

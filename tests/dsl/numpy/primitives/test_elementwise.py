@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import plusequals as pe
 from tests.compare import assert_same
+from tests.language.ask import plain, run
 
 from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_numpy, compiled
 from ...elaborate.strict_oracle import assert_as_plain, assert_refused
@@ -293,3 +296,15 @@ def test_parts_of_arrays_without_axes(value: np.ndarray) -> None:
 @pytest.mark.parametrize("value", [True, np.True_, np.int8(3), 2.5, np.complex64(1j)], ids=repr)
 def test_parts_of_numbers(value: object) -> None:
     assert_as_plain("a.real, a.imag, a.conjugate()", value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_clip_gives_numpys_zeros_and_nans(dtype: type[np.floating], backend: str) -> None:
+    values = [0.0, -0.0, 1.0, -1.0, np.nan]
+    x, low, high = (np.array(row, dtype) for row in zip(*product(values, repeat=3)))
+    body = "return np.clip(x, a, b), x.clip(min=a), x.clip(max=a)"
+    found = run(backend, "x, a, b", body, x, low, high)
+    for got, expected in zip(found, plain("x, a, b", body, x, low, high)):
+        assert_same(got, expected)
+        numbers = ~np.isnan(expected)
+        assert_same(np.signbit(got)[numbers], np.signbit(expected)[numbers])

@@ -43,7 +43,7 @@ from . import object_attributes
 from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
-from .conditions.comparisons import extreme_of_sequences
+from .conditions.comparisons import extreme_of_sequences, sorted_values
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -72,6 +72,8 @@ else:  # few programs need these modules
         __package__, ".constant_calls", ".captures.named_tuples"
     )
 
+_MAX_SORTED = 16
+"""`sorted` orders up to so many items by exchanges; more are an array's."""
 _CACHE_WRAPPER = functools._lru_cache_wrapper
 _MAX_CALL_DEPTH = 40
 """The deepest nesting of inlined calls."""
@@ -236,6 +238,8 @@ def _call_object(
         named = {key: _as_array(frame, arg, e.span, keeps) for key, arg in keywords.items()}
         result = handler(site, positional, named)
         return result
+    if function is sorted and (few := _sorted(frame, args, keywords, e)) is not None:
+        return few
     refusal = table.refusal(function)
     if refusal is not None:
         raise error("CD0428", CdTypeError, refusal[0], e.span, helps=(refusal[1],))
@@ -269,6 +273,29 @@ def _call_object(
         uncached = _unwrap_cache(frame, function, (*args, *keywords.values()), e.span)
         return _call_object(frame, uncached, site, args, keywords, e)
     return constant_calls.call(frame, function, path, args, keywords, e)
+
+
+def _sorted(
+    frame: Frame, args: tuple[Value, ...], keywords: dict[str, Value], e: s.Call
+) -> Value | None:
+    """Return `sorted` of a few items, a list; None for what is sorted as an array."""
+    match args:
+        case (Static(range() as numbers),) if len(numbers) <= _MAX_SORTED:
+            items: tuple[Value, ...] | None = tuple(map(Static, numbers))
+        case (given,):
+            found = items_of(given)
+            items = None if found is None else tuple(found)
+        case _:
+            items = None
+    reverse = keywords.get("reverse", Static(False))
+    if items is None or len(items) > _MAX_SORTED or not isinstance(reverse, Static):
+        return None
+    if keywords.keys() - {"reverse", "key"}:
+        return None
+    key = keywords.get("key", Static(None))
+    keys = items if key == Static(None) else [_call_value(frame, key, (x,), {}, e) for x in items]
+    op = ">" if reverse.value else "<"
+    return Group(tuple(sorted_values(frame, items, keys, op, e.span)), "list")
 
 
 def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) -> Value:

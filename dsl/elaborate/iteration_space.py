@@ -75,7 +75,7 @@ _ITERTOOLS: dict[type, str] = {
 """The help text for an iterable of `itertools`, by its type."""
 
 
-_TAKERS = (sum, min, max, any, all, list, tuple, math.prod, math.fsum)
+_TAKERS = (sum, min, max, any, all, list, tuple, sorted, math.prod, math.fsum)
 """What takes all items of a generator at once."""
 
 

@@ -45,9 +45,11 @@ _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"
 
 
 def compare_values(
-    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool = False
-) -> Value:
-    """Return one comparison; `as_test`: only its truth is used, not whose bool it is."""
+    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool = False,
+    by_value: bool = False,
+) -> Value:  # fmt: skip
+    """Return one comparison; `as_test`: only its truth is used, not whose bool it is; `by_value`:
+    whether items of tuples are one object, which matters for NaN, is not asked."""
     if op in ("is", "is not"):
         if not identity.are_dynamic_bools(left, right):
             return identity.identity(frame, op, left, right, span)
@@ -70,7 +72,7 @@ def compare_values(
                 return _is_element(frame, op, left, right, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if is_list(left) and is_list(right):
-        return _compare_sequences(frame, op, left, right, span, as_test)
+        return _compare_sequences(frame, op, left, right, span, as_test, by_value)
     unlike = is_sequence(left) != is_sequence(right) or is_range(left) or is_range(right)
     if unlike and not any(is_numpy(side) or isinstance(side, Opaque) for side in (left, right)):
         return _compare_unlike(op, left, right, span)
@@ -127,7 +129,7 @@ def _is_no_number(value: Value) -> bool:
 
 
 def _compare_sequences(
-    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool
+    frame: Frame, op: str, left: Value, right: Value, span: Span, as_test: bool, by_value: bool
 ) -> Value:
     """Return a lexicographic comparison of tuples or lists, as in Python."""
     left_items, right_items = items_of(left), items_of(right)
@@ -151,10 +153,10 @@ def _compare_sequences(
         raise error("CD0404", CdTypeError, text, span)
     result: Value = now(PYTHON[op], (len(left_items), len(right_items)), span)
     for pair in reversed(pairs):
-        equal_items = _items_equal(frame, *pair, span)
+        equal_items = _items_equal(frame, *pair, span, by_value)
         if isinstance(equal_items, Static) and equal_items.value:
             continue
-        differs = compare_values(frame, op, *pair, span, as_test)
+        differs = compare_values(frame, op, *pair, span, as_test, by_value)
         if isinstance(equal_items, Static):
             result = differs
             continue
@@ -168,13 +170,39 @@ def extreme_of_sequences(frame: Frame, name: str, values: Sequence[Value], span:
     op = ">" if name == "max" else "<"
     extreme, *rest = (frozen(frame, value, name, span) for value in values)
     for value in rest:
-        test = truth.test_of(frame, compare_values(frame, op, value, extreme, span, True), span)
+        compared = compare_values(frame, op, value, extreme, span, as_test=True, by_value=True)
+        test = truth.test_of(frame, compared, span)
         if isinstance(test, Static):
             extreme = value if test.value else extreme
         else:
             chosen = select.select_value(frame.ctx, test.expr, value, extreme, span)
             extreme = frozen(frame, chosen, name, span)
     return extreme
+
+
+def sorted_values(
+    frame: Frame, values: Sequence[Value], keys: Sequence[Value], op: str, span: Span
+) -> list[Value]:
+    """Return values in the order of their keys, in place of those that are equal: by exchanges of
+    neighbours, ascending for `op` "<" and descending for ">"."""
+    pairs = [Group((key, value)) for key, value in zip(keys, values, strict=True)]
+    ordered: list[Value] = [frozen(frame, pair, "sorted", span) for pair in pairs]
+    for end in range(len(ordered) - 1, 0, -1):
+        for n in range(end):
+            first, second = ordered[n : n + 2]
+            assert isinstance(first, Group) and isinstance(second, Group)
+            keys = second.items[0], first.items[0]
+            compared = compare_values(frame, op, *keys, span, as_test=True, by_value=True)
+            test = truth.test_of(frame, compared, span)
+            if isinstance(test, Static):
+                ordered[n : n + 2] = (second, first) if test.value else (first, second)
+                continue
+            sides = (second, first), (first, second)
+            chosen = (select.select_value(frame.ctx, test.expr, *side, span) for side in sides)
+            both = frozen(frame, Group(tuple(chosen)), "sorted", span)
+            assert isinstance(both, Group)
+            ordered[n : n + 2] = both.items
+    return [pair.items[1] for pair in ordered if isinstance(pair, Group)]
 
 
 def _one_or_other(
@@ -198,10 +226,12 @@ def _one_or_other(
     return Scalar(Select(equal, *(as_scalar(test, span).expr for test in tests)), kind)
 
 
-def _items_equal(frame: Frame, left: Value, right: Value, span: Span) -> Static | Scalar:
-    """Return whether two items are one object, or equal: Python does not compare an object with
-    itself, so that NaN is in a list of it."""
-    if identity.is_same_item(frame, left, right, span):
+def _items_equal(
+    frame: Frame, left: Value, right: Value, span: Span, by_value: bool = False
+) -> Static | Scalar:
+    """Return whether two items are one object, unless `by_value`, or equal: Python does not compare
+    an object with itself, so that NaN is in a list of it."""
+    if not by_value and identity.is_same_item(frame, left, right, span):
         return Static(True)
     return truth.test_of(frame, compare_values(frame, "==", left, right, span, True), span)
 

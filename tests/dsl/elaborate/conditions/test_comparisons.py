@@ -121,3 +121,28 @@ def test_a_number_is_in_an_array_where_an_element_equals_it(x: Any, v: Any) -> N
         "return v in x, v not in x, 3 in x, (v in x) + 1, v in x.ravel()[x.ravel() == 1], n"
     )
     assert_same(run("numpy", "x, v", body, x, v), plain("x, v", body, x, v))
+
+
+SORTED = (
+    "sorted((x[0], x[1], x[2])), sorted([x[2], x[0]], reverse=True)",
+    "sorted([(x[1], 0), (x[3], 1), (x[0], 2)], key=lambda t: t[0], reverse=True)",
+    "sorted([(x[1], 0), (x[3], 1), (x[0], 2)], key=lambda t: t[0])",
+    "sorted((3, 1, 2)), sorted(range(5), key=lambda k: -k), sorted([]), sorted((x[0],))",
+    "sorted(abs(v) for v in (x[0] - 2, x[1], x[2]))[1], sorted([-x[0], -x[1]], key=abs)",
+    "sorted(zip((x[0], x[1]), (2, 1))), max(sorted([(x[0], 1), (x[2], 0)]))",
+)
+
+
+@pytest.mark.parametrize("body", SORTED)
+def test_a_few_items_are_sorted_in_place_where_they_are_equal(body: str, backend: str) -> None:
+    for x in (np.array([2.0, -1.0, 0.5, -1.0]), np.array([1.0, 1.0, -3.0, 1.0])):
+        assert_same(run(backend, "x", f"return {body}", x), plain("x", f"return {body}", x))
+
+
+def test_the_largest_pairs_of_a_loop() -> None:
+    body = (
+        "best = [(-np.inf, -1)] * 3\nfor i, v in enumerate(x):\n    if v > best[2][0]:\n"
+        "        best = sorted(best + [(v, i)], reverse=True)[:3]\nreturn best"
+    )
+    x = np.array([0.5, 3.0, -1.0, 2.0, 7.0, 2.5, 2.0])
+    assert_same(run("cc", "x", body, x), plain("x", body, x))

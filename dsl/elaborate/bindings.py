@@ -16,6 +16,7 @@ from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.node import Node
 from ..source import surface as s
+from ..values.adapting import require_joined
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, NeedKind, error
 from ..values.evaluation_order import fixed
@@ -36,7 +37,7 @@ from ..values.values import (
     joined_identity,
 )
 from .aliasing import seeing
-from .scope import Frame
+from .scope import Frame, is_result
 
 _ITEM = " item "
 """What separates the name of a loop-carried tuple or list from the number of an item in its key."""
@@ -107,6 +108,11 @@ def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
         frame.names[name] = value
 
 
+def spelled(name: str) -> str:
+    """Return a name as error messages show it: what is returned has none in the text."""
+    return "the result" if is_result(name) else f"`{shown_item(name)}`"
+
+
 def _needs_no_storage(frame: Frame, value: Scalar) -> bool:
     """Whether a number is an index expression of loop variables, which needs no storage."""
     if not isinstance(value.expr, Position):
@@ -165,6 +171,7 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             node = frame.ctx.node(label_of_item(name), (), kind.dtype)
             slot = frame.slots[name] = frame.names[name] = Scalar(Read(node, ()), kind)
         assert isinstance(slot.expr, Read)
+        require_joined(frame.ctx, scalar, kind, spelled(name), span)
         frame.ctx.set(slot.expr.node, cast(scalar.expr, kind.dtype), span)
         return
     assert isinstance(slot, Array)
@@ -430,6 +437,7 @@ def open_slot(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span: S
     else:
         scalar = as_scalar(value, span)
         wide = scalar.kind if kind is None else join(scalar.kind, kind)
+        require_joined(frame.ctx, scalar, wide, spelled(name), span)
         node = frame.ctx.variable(label, Scalar(scalar.expr, wide), span)
         frame.ctx.derived[node] = None  # iterations set it
         frame.ctx.stored[node].append(None)

@@ -16,6 +16,7 @@ from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.node import Node
 from ..source import surface as s
+from ..values.adapting import require_joined
 from ..values.arrays import as_scalar, describe
 from ..values.builder import Context, error
 from ..values.memory_order import alike, binds
@@ -23,13 +24,14 @@ from ..values.range_analysis import Assumptions
 from ..values.types import join, negate
 from ..values.values import Array, Group, Scalar, Static, Unset, Value, as_new, joined_identity
 from . import object_attributes
-from .bindings import copy_into, is_number, same_binding
+from .bindings import copy_into, is_number, same_binding, spelled
 from .early_exit import returns_inside
 from .expressions import tested
 from .index.free_variables import idle_reduction
 from .index.notation import index_statement
 from .recovery import Problems
-from .scope import RESULT, Frame, Guard, Run, parts, sources
+from .scope import RESULT, Frame, Guard, Run, is_result, parts, sources
+from .select import require_both_joined
 from .truth import given_in, note_choice, require_alike, select, settle_test
 
 
@@ -263,6 +265,7 @@ def _merge_binding(
         frame.variables[name] = node
         for (value, block), at in zip((left, right), store_spans or (span, span), strict=True):
             with _append_to(frame, block):
+                require_joined(ctx, as_scalar(value, at), kind, spelled(name), at)
                 ctx.set(node, as_scalar(value, span).expr, at)
         ctx.derive_choice(node, ctx.deciding)
         return Scalar(Read(node, ()), kind)
@@ -286,7 +289,7 @@ def _merge_binding(
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
         return replace(a.of(parts), identity=joined_identity(a, b))
-    if name == RESULT or name.startswith(f"{RESULT}_"):
+    if is_result(name):
         raise _different_results(a, b, span)
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)
     if name in frame.reserved and Static(False) in (a, b):
@@ -366,6 +369,7 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
             out[name] = left
         elif is_number(left) and is_number(right):
             a, b = as_scalar(left, statement.span), as_scalar(right, statement.span)
+            require_both_joined(frame.ctx, test, (a, b), spelled(name), statement.span)
             out[name] = Scalar(*select(test, (a.expr, a.kind), (b.expr, b.kind)))
         else:
             out[name] = Unset("differs between the sides of an `if`", statement.span)

@@ -5,7 +5,7 @@ The first iterations of a `for` are peeled where a name that is a number before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,12 +15,21 @@ from ...lowering.ir.bounds import last_value
 from ...lowering.ir.expressions import Expr, Read
 from ..source import surface as s
 from ..source.desugar import leaves
+from ..values.adapting import require_joined
 from ..values.arrays import as_scalar
-from ..values.builder import NeedKind, NeedUnroll, error
+from ..values.builder import NeedKind, NeedUnroll, compare, error
 from ..values.types import join
 from ..values.values import Group, Scalar, Static, Unset, Value
 from .aliasing import seeing
-from .bindings import NeedPeel, bind, bound_to, is_carriable, is_number, stored_numbers
+from .bindings import (
+    NeedPeel,
+    bind,
+    bound_to,
+    is_carriable,
+    is_number,
+    spelled,
+    stored_numbers,
+)
 from .branches import branch
 from .early_exit import straightened
 from .expressions import elements, tested
@@ -269,11 +278,7 @@ def _emit_loop(
     runs = ctx.assumptions.nonnegative(last - first)
     target_names, symbols = frozenset(targets), frozenset({symbol})
     out = carried(frame, statement, statement.body, target_names, body, symbols, runs=runs)
-    for name, exit_value in exit_values.items():
-        entry_value = entry_values[name]
-        if entry_value is not None and is_number(entry_value):  # where there is no iteration
-            assert isinstance(exit_value.expr, Read)
-            ctx.set(exit_value.expr.node, as_scalar(entry_value, span).expr, span)
+    _store_entry_values(frame, entry_values, exit_values, compare("lt", last, first), span)
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), span))
     for name in targets:
         if name in frame.slots:
@@ -314,6 +319,25 @@ def _live_targets(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> t
         for name in targets
         if name not in frame.slots and name not in assigned and read_after(frame, statement, name)
     )
+
+
+def _store_entry_values(
+    frame: Frame,
+    entry_values: Mapping[str, Value | None],
+    exit_values: Mapping[str, Scalar],
+    has_no_iteration: Expr,
+    span: Span,
+) -> None:
+    """Store the values of loop variables before a loop, which stay where it has no iteration."""
+    for name, exit_value in exit_values.items():
+        entry_value = entry_values[name]
+        if entry_value is None or not is_number(entry_value):
+            continue
+        assert isinstance(exit_value.expr, Read)
+        scalar = as_scalar(entry_value, span)
+        with frame.ctx.under(has_no_iteration):
+            require_joined(frame.ctx, scalar, exit_value.kind, spelled(name), span)
+        frame.ctx.set(exit_value.expr.node, scalar.expr, span)
 
 
 def _store_exit_value(frame: Frame, name: str, entry_value: Value | None, span: Span) -> Scalar:

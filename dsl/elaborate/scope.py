@@ -33,6 +33,15 @@ EXIT = "left-at"
 """Key of the number of the `return` that left a loop, 0 where none did."""
 
 
+def is_result(name: str) -> bool:
+    """Whether a key of bindings is that of a function's result, or of an item of it.
+
+    >>> is_result("return"), is_result("return_0_1"), is_result("return_value")
+    (True, True, False)
+    """
+    return name.rstrip("_0123456789") == RESULT
+
+
 SelectPosition = tuple[int, ...]
 """Position of a reduction or select: the numbers on each side of the enclosing selects."""
 

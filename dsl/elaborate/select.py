@@ -8,10 +8,11 @@ from dataclasses import replace
 from ...base.diagnostic import CdError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.walk import free_symbols
+from ..values.adapting import require_joined
 from ..values.arrays import as_scalar, describe, elementwise
 from ..values.builder import Context, error
 from ..values.memory_order import bases_of, held
-from ..values.types import cast, join, kind_of_number
+from ..values.types import cast, join, kind_of_number, negate
 from ..values.values import (
     Array,
     Group,
@@ -56,6 +57,8 @@ def select_value(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) ->
         return yes
     if any(_is_no_number(value) for value in (yes, no)):
         raise _mismatch_error(yes, no, span, _AROUND)
+    if is_number(yes) and is_number(no):
+        require_both_joined(ctx, test, (as_scalar(yes, span), as_scalar(no, span)), "this", span)
     selected = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
     if isinstance(selected, Array):
         listed = max(value.listed for value in (yes, no) if isinstance(value, Array))
@@ -64,6 +67,16 @@ def select_value(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) ->
     if not isinstance(selected, Array) or not bases or ctx.pointwise:
         return selected
     return held(ctx, selected, "choice", span, bases=bases)
+
+
+def require_both_joined(
+    ctx: Context, test: Expr, sides: tuple[Scalar, Scalar], what: str, span: Span
+) -> None:
+    """Emit the checks that a Python int on either side of a select fits the type of the other."""
+    kind = join(sides[0].kind, sides[1].kind)
+    for side, holds in zip(sides, (test, negate(test)), strict=True):
+        with ctx.under(holds):
+            require_joined(ctx, side, kind, what, span)
 
 
 _AROUND = "put the test around what uses it: `if x[0] > 0: ...`, `else: ...`"
@@ -109,4 +122,5 @@ def as_if_open(
         return value
     number, other_number = as_scalar(value, span), as_scalar(alternative, span)
     kind = join(number.kind, other_number.kind)
+    require_joined(ctx, number, kind, "this", span)
     return value if kind == number.kind else Scalar(cast(number.expr, kind.dtype.compute), kind)

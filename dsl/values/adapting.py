@@ -6,6 +6,10 @@ A run-time Python int takes the type of the other operand, and has to fit it, as
 
 Where a literal would be refused, the run-time int raises, before the statement that uses it.
 Index variables, loop variables and what is computed from them alone wrap.
+
+Where paths meet, a name has one type, and a Python int of one path has to fit the type of another:
+
+    best = -1, in a loop best = x[k],  x uint8:    CdOverflowError CD0464 where `best` is set to -1
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import free_symbols
 from .builder import Context, compare, error
 from .fix_hints import WAYS_OUT
-from .types import TRUE, WEAK_INT, Kind, TooLarge, Unfit, both, fits, number
-from .values import Array
+from .types import TRUE, WEAK_INT, Kind, TooLarge, Unfit, both, fits, number, whole_constant
+from .values import Array, Scalar
 
 Combine = Callable[..., tuple[Expr, Kind]]
 
@@ -50,6 +54,31 @@ def require_held(ctx: Context, array: Array, dtype: DType, span: Span) -> None:
     narrow = ctx.uses is None and array.kind == WEAK_INT and _is_narrow(Kind(dtype))
     if narrow and _is_run_time(ctx, array.body):
         _check_fits(ctx, array.body, dtype, span, array.ranges)
+
+
+def require_joined(ctx: Context, value: Scalar, kind: Kind, what: str, span: Span) -> None:
+    """Emit the check that a Python int keeps its value in the type in which it meets other paths.
+
+    It is for constants and loop variables, too, but not for index variables, which wrap: a path
+    that is not taken must not refuse the others. A check that fails raises CdOverflowError CD0464
+    with `what` the int is of.
+    """
+    if ctx.uses is not None or value.kind != WEAK_INT or not _is_narrow(kind):
+        return
+    constant = whole_constant(value.expr)
+    if constant is None and ctx.pointwise and not _is_run_time(ctx, value.expr):
+        return
+    if constant is not None and (fits(constant, kind.dtype) or not fits(constant, dtypes.int64)):
+        return  # what no int64 holds is refused by the cast
+    expr = value.expr if constant is None else Position(const(constant))
+    shown = "n" if constant is None else constant
+    text = (
+        f"{what} is the Python integer {{0}}, which does not fit in {kind.dtype}, the type of its"
+    )
+    helps = ["make those Python's, too: `int(...)`"]
+    if kind.dtype is not dtypes.uint64:
+        helps.append(f"or this one NumPy's, of a type that holds all of them: `np.int64({shown})`")
+    _check_fits(ctx, expr, kind.dtype, span, (), (f"{text} other values", tuple(helps)))
 
 
 def _is_narrow(kind: Kind) -> bool:
@@ -86,11 +115,12 @@ def _find_narrow_type(combine: Combine, operands: Sequence[Array], at: int) -> D
 
 
 def _check_fits(
-    ctx: Context, expr: Expr, dtype: DType, span: Span, over: tuple[Range, ...] = ()
-) -> None:
+    ctx: Context, expr: Expr, dtype: DType, span: Span, over: tuple[Range, ...] = (),
+    told: tuple[str, tuple[str, ...]] | None = None,
+) -> None:  # fmt: skip
     """Emit the unproven part of `lo <= expr <= hi`, the bounds of an integer type, as a check.
 
-    It is of all points of the ranges `over`, the axes of an array.
+    It is of all points of the ranges `over`, the axes of an array; `told`: its text and help texts.
     """
     signed = dtype.kind == "i"
     lo = -(1 << (dtype.bits - 1)) if signed else 0
@@ -102,11 +132,11 @@ def _check_fits(
     domain = Domain((*ctx.domain, *over))
     if not over and not _varies_by_point(ctx, test):
         test, domain = _unless_empty(ctx, test), Domain()
-    text = f"the Python integer {{0}} does not fit in {dtype}, the type that it meets"
-    helps = (
-        "convert the array first: `x.astype(np.int64)`",
-        f"or the number, which wraps then: `np.{dtype}(n)`",
-    )
+    text, helps = told or (
+        f"the Python integer {{0}} does not fit in {dtype}, the type that it meets",
+        ("convert the array first: `x.astype(np.int64)`",
+         f"or the number, which wraps then: `np.{dtype}(n)`"),
+    )  # fmt: skip
     ctx.check(test, Fault("CD0464", "CdOverflowError", text, helps), (expr,), span, domain)
 
 

@@ -155,3 +155,52 @@ def test_the_whole_message() -> None:
         "  = help: convert the array first: `x.astype(np.int64)`\n"
         "  = help: or the number, which wraps then: `np.uint8(n)`"
     )
+
+
+LOOP = "for v in x:\n    if v > best:\n        best = v\nreturn best"
+JOINS = {  # each gives `n` where x[0] is small, an element elsewhere
+    "branch": "if x[0] > 9:\n    r = x[1]\nelse:\n    r = n\nreturn r",
+    "paths": "if x[0] > 9:\n    return x[1]\nreturn n",
+    "loop": f"best = n\n{LOOP}",
+    "while": "best, k = n, 0\nwhile k < len(x):\n    best = x[k]\n    k += 1\n"
+    "if x[0] < 9:\n    best = n\nreturn best",
+    "found": "for v in x:\n    if v > 25:\n        return x[1]\nreturn n",
+    "choice": "return x[1] if x[0] > 9 else n",
+    "or": "return (x[0] > 9 and x[1]) or n",
+    "call": "def g(v):\n    if v > 9:\n        return v\n    return n\nreturn g(x[0])",
+    "points": "y = np.zeros(2)\ny[i] = x[i] if x[i] > 9 else n\nreturn y",
+    "loop variable": "for k in range(n, n + 1):\n    r = x[1] if x[0] > 9 else k\nreturn r",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["run", "constant"])
+@pytest.mark.parametrize("join", JOINS)
+def test_where_paths_meet_a_python_int_has_to_fit(join: str, known: bool, backend: str) -> None:
+    x = np.array([3, 20], np.uint8) if join != "points" else np.array([3, 4], np.uint8)
+    for n in (200, 256, -1):
+        params, args = ("x", (x,)) if known else ("x, n", (x, n))
+        body = f"n = {n}\n{JOINS[join]}" if known else JOINS[join]
+        if 0 <= n < 256:
+            expected = n if join != "loop" else max(n, 20)
+            assert np.all(np.asarray(run(backend, params, body, *args)) == expected)
+        else:
+            with pytest.raises(CdOverflowError, match=f"CD0464.* Python integer {n}, .*uint8"):
+                run(backend, params, body, *args)
+        if join not in ("loop", "while", "points", "loop variable"):  # the other path stays
+            big = np.array([30, 20], np.uint8)
+            other = big[0] if join == "call" else big[1]
+            assert_same(run(backend, params, body, big, *args[1:]), other)
+
+
+def test_a_type_that_holds_all_values_needs_no_check() -> None:
+    for code in ("i8", "f8", "?"):
+        assert not found(typed("x, n", JOINS["loop"], np.zeros(3, code), 5).procedure, Check)
+    assert not found(typed("x", f"best = 5\n{LOOP}", np.zeros(3, "u1")).procedure, Check)
+
+
+def test_a_loop_that_has_iterations_may_start_from_any_number(backend: str) -> None:
+    body = "v = -1\nfor v in x:\n    pass\nreturn v"
+    x = np.array([3, 20], np.uint8)
+    assert_same(run(backend, "x", body, x), np.uint8(20))
+    with pytest.raises(CdOverflowError, match="CD0464.*`v` is the Python integer -1"):
+        run(backend, "x", body, x[:0])

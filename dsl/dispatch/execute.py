@@ -397,6 +397,6 @@ def _view(array: Any, view: Strided) -> Any:
 def _flat_memory(array: Any, unit: int) -> Any:
     """Return the memory between an array's lowest and highest element as a 1-d array, with an
     element at each multiple of `unit` bytes."""
-    forward = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)]
+    forward = array[(*(slice(None, None, -1 if step < 0 else 1) for step in array.strides), ...)]
     span = sum((n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True))
     return np.lib.stride_tricks.as_strided(forward, (span // unit + 1,), (unit,))

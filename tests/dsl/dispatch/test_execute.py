@@ -46,6 +46,19 @@ def test_new_arrays_scalars_and_tuples(backend: str) -> None:
     np.testing.assert_array_equal(listed[0], 2 * x)
 
 
+@pytest.mark.parametrize("view", ["z[None]", "z.reshape(1, 1)", "z[..., None]", "z.ravel()"])
+def test_a_view_of_an_argument_without_axes_shares_it(view: str, backend: str) -> None:
+    f = made(f"def f(z):\n    z += 1\n    y = np.zeros(())\n    return {view}, y, y[None]")
+    with pe.override(backend):
+        for value in (1.0, 2.0):  # the first call, and the later ones
+            z = np.array(value)
+            part, y, of_y = f(z)
+            assert part.base is not None and np.shares_memory(part, z)
+            assert np.shares_memory(of_y, y)
+            part[:] = 9
+            assert z == 9
+
+
 def test_a_returned_parameter_is_that_object(backend: str) -> None:
     f = made("def f(x, y):\n    x[0] = 5\n    return y, x")
     for x in (np.zeros(3), np.zeros((3, 2)).T[0], np.zeros(3).view(np.recarray)):

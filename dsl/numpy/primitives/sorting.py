@@ -425,7 +425,8 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     else:
         factor = cheap_or_stored(site.ctx, array_of(site, weights), "weights", site.span)
         site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
-        dtype = dtypes.float64
+        # NumPy counts where there is nothing to weigh
+        dtype = dtypes.int64 if values.shape[0].constant == 0 else dtypes.float64
         amount = cast(factor.at((var(values.axes[0]),)), dtype)
     counts = fresh(site, (size,), dtype, "counts")
     view = counts.view

@@ -47,6 +47,7 @@ EXPRESSIONS = (
     "np.histogram(np.arange(-12, 13).astype(np.float16) / 4)",
     "np.bincount(idx, minlength=6)",
     "np.bincount(idx, minlength=4, weights=v)",
+    "np.bincount(idx[:0], minlength=4, weights=v[:0])",
     "np.sum(np.bincount(idx))",
     "np.bincount(idx[idx > 0], minlength=6)",
     "np.bincount(idx[idx > 0], weights=v[idx > 0] * 2, minlength=6)",

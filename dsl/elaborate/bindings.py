@@ -152,29 +152,41 @@ def _store_in_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     """Store a value in the slot of a name. CdTypeError CD0208, CdShapeError CD0209 where it does
     not fit; NeedKind where an array's slot has to be wider (a number's is noted in `wider`),
     NeedPeel where a number becomes an array."""
-    slot, shown = frame.slots[name], shown_item(name)
+    slot = frame.slots[name]
     if isinstance(slot, Group):
         _store_in_items(frame, name, slot, value, span)
         return
     frame.names[name] = slot
     if isinstance(slot, Scalar):
-        if not is_number(value):
-            text = f"`{shown}` is a number before the loop and {describe(value)} inside"
-            if name in frame.reserved:
-                text = f"`{shown}` is {describe(value)} where the loop is left, and nothing before"
-            problem = error("CD0208", CdTypeError, text, span, helps=_slot_type_helps(shown, value))
-            raise NeedPeel(name, problem) if isinstance(value, Array) else problem
-        scalar = as_scalar(value, span)
-        kind = join(slot.kind, scalar.kind)
-        if kind != slot.kind:  # this pass goes on with another variable, and is discarded
-            frame.wider[name] = kind
-            node = frame.ctx.node(label_of_item(name), (), kind.dtype)
-            slot = frame.slots[name] = frame.names[name] = Scalar(Read(node, ()), kind)
-        assert isinstance(slot.expr, Read)
-        require_joined(frame.ctx, scalar, kind, spelled(name), span)
-        frame.ctx.set(slot.expr.node, cast(scalar.expr, kind.dtype), span)
+        _store_number(frame, name, slot, value, span)
         return
     assert isinstance(slot, Array)
+    _store_array(frame, name, slot, value, span)
+
+
+def _store_number(frame: Frame, name: str, slot: Scalar, value: Value, span: Span) -> None:
+    """Store a value in the variable of a loop-carried number."""
+    shown = shown_item(name)
+    if not is_number(value):
+        text = f"`{shown}` is a number before the loop and {describe(value)} inside"
+        if name in frame.reserved:
+            text = f"`{shown}` is {describe(value)} where the loop is left, and nothing before"
+        problem = error("CD0208", CdTypeError, text, span, helps=_slot_type_helps(shown, value))
+        raise NeedPeel(name, problem) if isinstance(value, Array) else problem
+    scalar = as_scalar(value, span)
+    kind = join(slot.kind, scalar.kind)
+    if kind != slot.kind:  # this pass goes on with another variable, and is discarded
+        frame.wider[name] = kind
+        node = frame.ctx.node(label_of_item(name), (), kind.dtype)
+        slot = frame.slots[name] = frame.names[name] = Scalar(Read(node, ()), kind)
+    assert isinstance(slot.expr, Read)
+    require_joined(frame.ctx, scalar, kind, spelled(name), span)
+    frame.ctx.set(slot.expr.node, cast(scalar.expr, kind.dtype), span)
+
+
+def _store_array(frame: Frame, name: str, slot: Array, value: Value, span: Span) -> None:
+    """Store a value in the array of a loop-carried name."""
+    shown = shown_item(name)
     if not isinstance(value, Array):
         raise error(
             "CD0208", CdTypeError,

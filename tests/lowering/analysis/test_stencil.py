@@ -1,16 +1,18 @@
-"""What the rounds of a loop do to rows: how far they reach, and when that is not a few rows."""
+"""What the iterations of a loop do to rows: how far they reach, and when that is not a few rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.dependence import loop_local_nodes
 from plusequals.lowering.analysis.stencil import Sweeps, find_sweeps
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
-from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.loops import For, Permute, Program, Stmt
 from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
@@ -41,7 +43,7 @@ def found_in(body: str) -> tuple[Program, Sweeps | None]:
         ("x[:, 0] = x[:, 1]", 0, 1),
     ],
 )
-def test_how_far_rounds_reach(body: str, reach: int, stages: int) -> None:
+def test_how_far_iterations_reach(body: str, reach: int, stages: int) -> None:
     _, found = found_in(body)
     assert found is not None
     assert (found.reach, len(found.stages), found.period) == (reach, stages, 1)
@@ -62,7 +64,7 @@ def test_how_far_rounds_reach(body: str, reach: int, stages: int) -> None:
         "x[0] = x[1]; x[1] = x[3]; x[5:, 1] = x[t, 0]",
     ],
 )
-def test_other_rounds_are_none(body: str) -> None:
+def test_other_loops_are_none(body: str) -> None:
     assert found_in(body)[1] is None
 
 
@@ -89,3 +91,49 @@ def scalars(loop: For) -> set[int]:
     """What a loop uses that has no axes."""
     used = (n for s in statements((loop,)) for n in (*direct_reads(s), *direct_writes(s)))
     return {node.id for node in used if not node.rank}
+
+
+ROWS = (
+    "for t in range(9):\n    for i in range(99):\n        r[j] = x[i, j] * 2\n"
+    "        x[i, j] = r[6 - j] + r[j]"
+)
+
+
+def test_each_copy_of_a_stage_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = lowered(ROWS, x="f32[99, 7]")
+    (loop,) = loops(program)
+    own = frozenset(node.id for node in program.locals)
+    found = find_sweeps(loop, loop_local_nodes(program), own, ())
+    assert found is not None
+    (row,) = (node for stage in found.stages for node in stage.mine if node.rank)
+    copies = [
+        {n for s in statements((found.stage(fresh_for(program), 0, const(3)),))
+         for n in direct_writes(s) if n.label == row.label}
+        for _ in range(2)
+    ]  # fmt: skip
+    for ((copy,),) in zip(copies):
+        assert (copy.static_shape, copy.dtype, copy.purpose) == ((7,), row.dtype, row.purpose)
+        assert copy.id != row.id
+    monkeypatch.setattr(thresholds, "MAX_STENCIL_ROW_BYTES", row.bytes)
+    assert find_sweeps(loop, loop_local_nodes(program), own, ()) is not None
+    monkeypatch.setattr(thresholds, "MAX_STENCIL_ROW_BYTES", row.bytes - 1)
+    assert find_sweeps(loop, loop_local_nodes(program), own, ()) is None
+
+
+def test_arrays_are_exchanged_once_at_the_end_of_an_iteration() -> None:
+    text = (
+        "a = x.copy()\nb = y.copy()\nfor t in range(9):\n    b[1:] = a[:-1]\n    a, b = b, a\n"
+        "x[:] = a\ny[:] = b"
+    )
+    program = lowered(text, x="f32[99, 7]", y="f32[99, 7]")
+    (loop,) = loops(program)
+    (exchange,) = (stmt for stmt in loop.body if isinstance(stmt, Permute))
+    rows = tuple(stmt for stmt in loop.body if isinstance(stmt, For))
+    own = frozenset(node.id for node in program.locals)
+
+    def period(*body: Stmt) -> int | None:
+        found = find_sweeps(replace(loop, body=body), loop_local_nodes(program), own, ())
+        return None if found is None else found.period
+
+    assert (period(*rows), period(*rows, exchange)) == (1, 2)
+    assert (period(*rows, exchange, *rows), period(*rows, exchange, exchange)) == (None, None)

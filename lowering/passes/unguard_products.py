@@ -10,9 +10,10 @@ else writes, drops a guard that depends on each element.
 A product of matrices that skips none of its elements is tiled, which takes a fraction of the time;
 what follows on its elements, as a select among them, is done to those of a tile.
 
-Precondition: a large product of real numbers, all of whose factors are in bounds without the guard.
-Postcondition: elements that were computed are bit-identical. The others were read nowhere: they had
-no value before.
+Precondition: a large product of real numbers, all of whose factors are in bounds without the guard;
+each read of the array surely sees what the nest has just computed, so that nobody sees the elements
+that it skipped: neither the zeros that arrays start from, nor what an earlier iteration left there.
+Postcondition: elements that are read are bit-identical.
 
 >>> show(unguard_products, "y[i, j] = where(j <= i, sum(a[i, k] * b[k, j]), 0)",
 ...      y="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
@@ -29,17 +30,19 @@ for i in 0..64:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from ...base.dataclass import dataclass
+from ..analysis.accesses import Accesses, collect_accesses, common_depth
 from ..analysis.product_loops import tiled_symbols
+from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import is_in_range, ranges
 from ..ir import dtypes
 from ..ir.assignments import Alloc
 from ..ir.expressions import Expr, reads
-from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
+from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import map_bodies, map_kernels
 from ..ir.walk import direct_writes, expressions_of, free_symbols, statements
@@ -59,7 +62,9 @@ def unguard_products(program: Program) -> Program:
         for node in direct_writes(stmt)
     )
     writers = {number: count for number, count in write_counts.items() if number in locals_}
-    return map_kernels(program, partial(_unguard_body, context=_Context(writers)))
+    body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    context = _Context(writers, cache(partial(collect_accesses, body)))
+    return map_kernels(program, partial(_unguard_body, context=context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,27 @@ class _Context:
 
     writers: Mapping[int, int]
     """How many statements write each array that is local to the program."""
+    accesses: Callable[[], Accesses]
+    """All accesses of the program; computed on first use."""
     loops: tuple[For, ...] = ()
     tests: tuple[Expr, ...] = ()
     """The checks that precede it."""
+
+    def hides_skipped(self, node: Node) -> bool:
+        """Whether nobody sees the elements of an array that its only store skips: within an
+        iteration of the loops around all accesses it stores each element at most once, before any
+        read of it."""
+        sites = tuple(s for s in self.accesses().of(node) if s.index is not None)  # no `Alloc`
+        accesses = self.accesses().only(node, sites)
+        depth = min(common_depth(sites[0].route, site.route) for site in sites)
+        for site in sites:
+            inner = site.inside[depth:]
+            if site.kind == "write" and (
+                any(isinstance(stmt, While) for stmt in inner)
+                or not is_injective(site.index or (), ranges(inner))
+            ):
+                return False
+        return all(accesses.is_covered(site, depth) for site in sites if site.reads)
 
     def is_in_bounds(self, body: Body) -> bool:
         """Whether all reads of the statements are surely in bounds."""
@@ -118,6 +141,8 @@ def _without_guards(loop: For, context: _Context) -> For | None:
         case _:
             return None
     if not _only_accumulates(terms, target.node) or not context.is_in_bounds((start, terms)):
+        return None
+    if not context.hides_skipped(target.node):
         return None
     nest = unguarded
     for enclosing in reversed(context.loops[:-1]):

@@ -41,6 +41,24 @@ STAYS = {
         "y = np.ones((33, 35))\n    if m[i, j] > 0:\n        y[i, j] = sum(a[i, k] * b[k, j])\n"
         "    return y"
     ),
+    "what starts from zeros": (
+        "t: f64[33, 35]\n    if m[i, j] > 0:\n        t[i, j] = sum(a[i, k] * b[k, j])\n"
+        "    y[i, j] = t[i, j]\n    return y"
+    ),
+    "what an iteration left": (
+        "t: f64[33, 35]\n    for n in range(3):\n        if m[i, j] > n - 1:\n"
+        "            t[i, j] = sum((n + 1) * a[i, k] * b[k, j])\n"
+        "    y[i, j] = t[i, j]\n    return y"
+    ),
+    "what the first iteration left": (
+        "t: f64[33, 35]\n    for n in range(3):\n        if m[i, j] > n:\n"
+        "            t[i, j] = sum((n + 1) * a[i, k] * b[k, j])\n"
+        "    y[i, j] = t[i, j] if m[i, j] > 0 else 5\n    return y"
+    ),
+    "read under another test": (
+        "t: f64[33, 35]\n    if m[i, j] > 0:\n        t[i, j] = sum(a[i, k] * b[k, j])\n"
+        "    y[i, j] = t[i, j] if m[i, j] < 1 else 5\n    return y"
+    ),
     "whole numbers": (
         "p = (9 * a).astype(int)\n    q = (9 * b).astype(int)\n    return np.where(m > 0, p @ q, 0)"
     ),
@@ -86,6 +104,22 @@ def test_elements_that_nobody_asked_for_do_not_show() -> None:
     with settings.override(schedule=True, profile="strict"):
         found = f.on("cc")(a, b, m)
     assert np.isfinite(found).all()
+
+
+def test_zeros_of_sizes_of_the_run() -> None:
+    text = (
+        "def f(a, b, m):\n    t = np.zeros(m.shape)\n    u: f64[len(m), len(b)]\n"
+        "    if m[i, j] > 0:\n        t[i, j] = sum(a[i, k] * b[k, j])\n"
+        "        u[i, j] = sum(a[i, k] * b[k, j])\n    return t, 2 * u\n"
+    )
+    f = pe.cd_from_source(text, {"np": np})
+    rng = np.random.default_rng(1)
+    with settings.override("cc"):
+        for n in (33, 34, 35, 40, 41):
+            a, b, m = rng.standard_normal((3, n, n))
+            want = np.where(m > 0, a @ b, 0)
+            for found, expected in zip(f(a, b, m), (want, 2 * want), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_sizes_of_the_run() -> None:

@@ -4,7 +4,8 @@ Changes: where tests and clamped subscripts in a loop compare its symbol with so
 is split there into up to three: first iterations, most iterations, last iterations. `simplify` then
 finds the tests of most iterations constant, so that these can be vectorized. Where enclosing loops
 or run-time values decide on such a bound, the ends of loops are computed from it (index-set
-splitting).
+splitting); for run-time values that are so large that sums with them overflow, the original loop
+remains as an alternative (versioning).
 
     for i in 0..n: f(i > 0, i < n - 1)
 
@@ -32,6 +33,7 @@ from functools import cache, partial
 
 from ...base.dataclass import dataclass
 from .. import thresholds
+from ..analysis.conjunctions import conjunction
 from ..analysis.cost import is_large
 from ..analysis.dependence import find_privatizable, loop_local_nodes
 from ..analysis.effects import bound_symbols
@@ -45,13 +47,16 @@ from ..ir.node import Node
 from ..ir.rewrite import map_kernels, rename, with_bodies
 from ..ir.walk import bodies, expressions_of, statements, writes
 from ..target import Target
+from ..transform.overflow import find_unbounded, has_unbounded_products, overflow_tests
 
 Body = tuple[Stmt, ...]
 
 
 def peel_loops(program: Program, target: Target) -> Program:
     """Return the program with loops split where their tests change."""
-    peeler = _Peeler(fresh_for(program), cache(partial(loop_local_nodes, program)), target.reorders)
+    exclusive = cache(partial(loop_local_nodes, program))
+    unbounded = cache(partial(find_unbounded, program))
+    peeler = _Peeler(fresh_for(program), exclusive, unbounded, target.reorders)
     peeled = map_kernels(program, peeler.body)
     return program if peeled is program else peeler.fresh.declared(peeled)
 
@@ -63,6 +68,8 @@ class _Peeler:
     fresh: Fresh
     exclusive: Callable[[], Mapping[int, frozenset[int]]]
     """The nodes that only a loop's body uses, by the loop's `id`; computed on first use."""
+    unbounded: Callable[[], frozenset[Symbol]]
+    """Run-time integers of any magnitude; computed on first use."""
     reorders: bool
 
     def body(self, body: Body) -> Body:
@@ -77,8 +84,9 @@ class _Peeler:
                 out += self.split(stmt, inner, *middle)
         return tuple(out)
 
-    def find_middle(self, loop: For) -> tuple[Affine, Affine] | None:
-        """Return where the middle of a loop begins and ends; None where the loop stays whole."""
+    def find_middle(self, loop: For) -> tuple[Affine, Affine, list[Expr]] | None:
+        """Return where the middle of a loop begins and ends, and the tests under which these sums
+        do not overflow; None where the loop stays whole."""
         inside = statements(loop.body)
         if loop.kind != "serial" or loop.step != 1:
             return None
@@ -96,19 +104,31 @@ class _Peeler:
         if trip_count is not None and trip_count - first - last < thresholds.MIN_PEELED_ITERATIONS:
             return None
         start, end = loop.lo + first, loop.hi - last
-        for bound in _dynamic_bounds(loop, 1):
+        facts: list[Affine] = []
+        for bound, fact in _dynamic_bounds(loop, 1, self.unbounded).items():
             start = maximum(start, bound)
-        for bound in _dynamic_bounds(loop, -1):
+            facts.append(fact)
+        for bound, fact in _dynamic_bounds(loop, -1, self.unbounded).items():
             end = minimum(end, bound)
-        return None if (start, end) == (loop.lo, loop.hi) else (start, end)
+            facts.append(fact)
+        if (start, end) == (loop.lo, loop.hi):
+            return None
+        return start, end, overflow_tests(facts, self.unbounded()) if facts else []
 
-    def split(self, loop: For, inner: For, start: Affine, end: Affine) -> Iterator[Stmt]:
-        """Yield the loops that replace a loop; `inner` has the body of the middle one."""
+    def split(
+        self, loop: For, inner: For, start: Affine, end: Affine, tests: list[Expr]
+    ) -> Body:  # fmt: skip
+        """Return the statements that replace a loop; `inner` has the body of the middle one."""
+        out: list[Stmt] = []
         if start != loop.lo:
-            yield self.copy_range(loop, loop.lo, minimum(start, loop.hi))
-        yield replace(inner, lo=start, hi=end)
+            out.append(self.copy_range(loop, loop.lo, minimum(start, loop.hi)))
+        out.append(replace(inner, lo=start, hi=end))
         if end != loop.hi:
-            yield self.copy_range(loop, maximum(start, end), loop.hi)
+            out.append(self.copy_range(loop, maximum(start, end), loop.hi))
+        if not tests:
+            return tuple(out)
+        whole = self.copy_range(loop, loop.lo, loop.hi)
+        return (If(conjunction(tests), tuple(out), (whole,), loop.span),)
 
     def copy_range(self, loop: For, lo: Affine, hi: Affine) -> For:
         """Return a copy of a loop over a range of its iterations, with private nodes of its own."""
@@ -147,10 +167,13 @@ def _peel_counts(loop: For) -> tuple[int, int]:
     return first, last
 
 
-def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
+def _dynamic_bounds(
+    loop: For, sign: int, unbounded: Callable[[], frozenset[Symbol]]
+) -> dict[Affine, Affine]:
     """Return the run-time bounds from which on (sign 1), or up to which, subscripts are not clamped
-    and tests hold, where enclosing loops or data decide on these."""
-    bounds = dict[Affine, None]()
+    and tests hold, where enclosing loops or data decide on these; each with the index expression
+    that is not negative there."""
+    bounds = dict[Affine, Affine]()
     inner_symbols = bound_symbols(loop.body)
     for fact, inside in _collect_facts(loop.body, loop.symbol, ()):
         rest = fact - var(loop.symbol) * sign
@@ -162,8 +185,9 @@ def _dynamic_bounds(loop: For, sign: int) -> tuple[Affine, ...]:
         if bound is None or bound.symbols() & (inner_symbols | {loop.symbol}):
             continue
         if (bound - loop.lo).constant is None and (loop.hi - bound).constant is None:
-            bounds[bound] = None
-    return tuple(bounds) if len(bounds) <= thresholds.MAX_PEELED_BOUNDS else ()
+            if not has_unbounded_products(fact, unbounded()):
+                bounds[bound] = fact
+    return bounds if len(bounds) <= thresholds.MAX_PEELED_BOUNDS else {}
 
 
 def _collect_facts(

@@ -10,8 +10,8 @@ Neither half computes a remainder, and both have unit stride.
     for i in 0..n - shift: y[i] = x[i + shift]
     for i in n - shift..n: y[i] = x[i + shift - n]
 
-The invariant may be data, `c[k]`: it is read before the loop. Where such a value could be so large
-that `i - c[k]` overflows, the original loop remains as an alternative for these (versioning).
+The invariant may be data, `c[k]`: it is read before the loop. Where a run-time value could be so
+large that `i - c[k]` overflows, the original loop remains as an alternative for these (versioning).
 
 Precondition: iterations in their order, of which none ends the loop; terms of a reduction that
 `vectorize_reductions` reorders stay in one loop. Postcondition: bit-identical, as the iterations
@@ -59,10 +59,16 @@ from ..ir.indexing import (
     var,
 )
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
-from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, map_kernels, rewrite, substitute, with_bodies
 from ..ir.walk import bodies, direct_reads, expressions_of, free_symbols, statements, writes
 from ..target import Target
+from ..transform.overflow import (
+    SAFE_BITS,
+    find_unbounded,
+    has_unbounded_products,
+    magnitude_tests,
+    overflow_tests,
+)
 from .peel import clone_loop
 
 Body = tuple[Stmt, ...]
@@ -72,9 +78,9 @@ _PLAIN = frozenset(("add", "sub", "neg", "mul", "min", "max"))
 
 def split_wrapped_loops(program: Program, target: Target) -> Program:
     """Return the program with loops split where their subscripts wrap."""
-    splitter = _WrapSplitter(
-        fresh_for(program), cache(partial(loop_local_nodes, program)), target.reorders
-    )
+    exclusive = cache(partial(loop_local_nodes, program))
+    unbounded = cache(partial(find_unbounded, program))
+    splitter = _WrapSplitter(fresh_for(program), exclusive, unbounded, target.reorders)
     bounds = bounds_of(parameter.node for parameter in program.parameters)
     split_program = map_kernels(program, lambda body: splitter.body(body, bounds, ()))
     return program if split_program is program else splitter.fresh.declared(split_program)
@@ -122,6 +128,8 @@ class _WrapSplitter:
     fresh: Fresh
     exclusive: Callable[[], Mapping[int, frozenset[int]]]
     """The nodes that only a loop's body uses, by the loop's `id`; computed on first use."""
+    unbounded: Callable[[], frozenset[Symbol]]
+    """Run-time integers of any magnitude; computed on first use."""
     reorders: bool
     lets: set[Symbol] = field(default_factory=set)
     """The symbols that were bound before loops."""
@@ -181,6 +189,10 @@ class _WrapSplitter:
         )
         if bound_loop is None or not 0 < len(wrapped) <= thresholds.MAX_WRAPPED_SUBSCRIPTS:
             return ()
+        sums = [wrap.atom.left for wrap in wrapped]
+        if any(has_unbounded_products(index, self.unbounded()) for index in sums):
+            return ()
+        tests = (*bindings.tests, *overflow_tests(sums, self.unbounded()))
         subranges: list[IterationRange] = [(loop.lo, loop.hi, {})]
         lets = [*bindings.lets]
         for wrap in wrapped:
@@ -193,10 +205,10 @@ class _WrapSplitter:
         *most, last = (self.build_subrange_loop(bound_loop, subrange) for subrange in subranges)
         privates = find_privatizable(loop, self.exclusive()[id(loop)])
         loops = [clone_loop(earlier, privates, self.fresh) for earlier in most]
-        if not bindings.tests:
+        if not tests:
             return (*lets, *loops, last)
         loops.append(clone_loop(last, privates, self.fresh))
-        return (*lets, If(conjunction(bindings.tests), tuple(loops), (loop,), loop.span))
+        return (*lets, If(conjunction(tests), tuple(loops), (loop,), loop.span))
 
     def build_subrange_loop(self, loop: For, subrange: IterationRange) -> For:
         """Return a loop over a range of iterations."""
@@ -280,11 +292,11 @@ class _InvariantBindings:
                 return None
 
     def fits(self, index: Affine, dtype: DType) -> bool:
-        """Whether a type holds an index expression; 64 bits do where they hold its operands."""
+        """Whether a type holds an index expression; 64 bits do where it has few terms."""
         low, high = self.bounds.inside(self.enclosing).interval(index)
         least = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
         if dtype == dtypes.int64:
-            return True
+            return sum(abs(k) for _, k in index.terms) < 1 << 63 - SAFE_BITS
         if low is None or high is None:
             return False
         return least <= low and high < 2**dtype.bits + least
@@ -310,22 +322,18 @@ class _InvariantBindings:
             return self.names[expr]
         symbol = self.names[expr] = self.fresh.symbol(label_of(expr))
         low, high = self.bounds.value(expr)
-        safe = 1 << (expr.dtype.bits - 2)
+        safe = 1 << min(expr.dtype.bits - 2, SAFE_BITS)
         value = expr if expr.dtype == dtypes.int64 else Cast(expr, dtypes.int64)
         self.lets.append(Let(symbol, value, self.enclosing.span))
+        least, greatest = magnitude_tests(symbol, safe)
         if low is None or low < -safe:
-            self.tests.append(_comparison("ge", symbol, -safe))
+            self.tests.append(least)
             low = -safe
         if high is None or high > safe:
-            self.tests.append(_comparison("le", symbol, safe))
+            self.tests.append(greatest)
             high = safe
         self.bounds = self.bounds.with_interval(symbol, (low, high))
         return symbol
-
-
-def _comparison(name: str, symbol: Symbol, number: int) -> Expr:
-    sides = Position(var(symbol)), Const(number, dtypes.int64)
-    return Apply(OPS[name], sides, dtypes.bool_)
 
 
 def _find_wraps(loop: For, bounds: Bounds) -> Iterator[_Wrap]:

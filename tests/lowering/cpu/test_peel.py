@@ -434,3 +434,43 @@ def test_few_places_that_are_not_static() -> None:
         program = lower(function(text).procedure(*arguments(97)))
         cut.append(peel_loops(program, MODEST) is not program)
     assert cut == [True, False]
+
+
+LARGE = (-(2**63), -(2**63) + 3, -(2**63) + 88, 2**63 - 1, 2**63 - 5, 2**63 - 89, -5, 7)
+SHIFTED = {
+    "clamp(i + k)": lambda i, k, x: x[np.clip(i + k, 0, 89)],
+    "clamp(k - i)": lambda i, k, x: x[np.clip(k - i, 0, 89)],
+    "pad(i + k, 7)": lambda i, k, x: np.where((i + k >= 0) & (i + k < 90), x[(i + k) % 90], 7),
+    "i if i + k < 30 else 0": lambda i, k, x: np.where(i + k < 30, x, x[0]),
+    "i if i - k >= 30 else 0": lambda i, k, x: np.where(i - k >= 30, x, x[0]),
+}
+
+
+@pytest.mark.parametrize("at", SHIFTED)
+def test_sums_with_large_numbers_wrap(at: str) -> None:
+    """Loops are split at `-k` only where `i + k` does not overflow."""
+    value = f"x[{at}]" if " if " not in at else "x[{}] if {} else x[{}]".format(
+        *at.replace(" else ", " if ").split(" if ")
+    )  # fmt: skip
+    f = function(f"def f(y, x, k):\n    y[i] = {value}\n")
+    x, i = np.arange(90.0), np.arange(90)
+    for k in LARGE:
+        y = np.zeros(90)
+        run_on("cc", f, y, x, k)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(y, SHIFTED[at](i, np.int64(k), x))
+
+
+def test_data_between_loops_that_may_be_large() -> None:
+    f = function(
+        "def f(y, x, c):\n    for k in range(len(c)):\n        s = c[k]\n        t = s * 0.5\n"
+        "        for i in range(90):\n            u = x[clamp(i + s)] + t\n"
+        "            y[k, i] = u * u\n"
+    )
+    x, i, c = np.arange(90.0), np.arange(90), np.array(LARGE)
+    y = np.zeros((len(c), 90))
+    with settings.override(threads=2, parallel_from=0):
+        run_on("cc", f, y, x, c)
+    with np.errstate(over="ignore"):
+        want = (x[np.clip(i + c[:, None], 0, 89)] + c[:, None] * 0.5) ** 2
+    np.testing.assert_array_equal(y, want)

@@ -125,6 +125,27 @@ def test_what_overflows_is_done_as_written() -> None:
             split(made(name).procedure(y, x, c, d), y, x, c, d)
 
 
+WRAPPED = {
+    "i + k": lambda i, k, c: i + k,
+    "k - i": lambda i, k, c: k - i,
+    "i + c[0] + c[1]": lambda i, k, c: i + c[0] + c[1],
+    "c[0] - i - c[2]": lambda i, k, c: c[0] - i - c[2],
+    "i + k - c[2]": lambda i, k, c: i + k - c[2],
+}
+
+
+@pytest.mark.parametrize("at", WRAPPED)
+def test_sums_with_large_numbers_wrap(at: str) -> None:
+    """Loops are split where `i + k` reaches the size only if it does not overflow before."""
+    f = function(f"def f(y, x, k, c):\n    y[i] = x[wrap({at})]\n")
+    x, c = np.arange(90.0), np.array([2**62, 2**62 - 5, -(2**62) - 3])
+    for k in (-(2**63), -(2**63) + 3, 2**63 - 1, 2**63 - 5, 2**62 - 4, -5, 7):
+        y = np.zeros(90)
+        run_on("cc", f, y, x, k, c)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(y, x[WRAPPED[at](np.arange(90), np.int64(k), c) % 90])
+
+
 def test_an_empty_array_computes_no_remainder() -> None:
     procedure = of_any_size(made("by hand"), *arguments(20, 1, -1, 5))
     program = split_wrapped_loops(simplify(lower(procedure)), MODEST)

@@ -191,7 +191,7 @@ class _LaneBuilder:
         trip_count = loop.hi - loop.lo
         least, most = bounds.interval(trip_count)
         if least is None or least < 0:
-            trip_count = maximum(trip_count, const(0))
+            trip_count = maximum(loop.hi, loop.lo) - loop.lo  # `hi - lo` itself may overflow
         count = trip_count.constant
         is_of_extremes = is_min_max(reductions[0].update)
         updates = [reduction.update for reduction in reductions]

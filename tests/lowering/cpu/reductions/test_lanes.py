@@ -420,3 +420,16 @@ def test_rows_of_any_size_that_are_one_block_have_no_others() -> None:
         thresholds.SUM_SUPERBLOCK_TERMS,
         thresholds.SUM_BLOCK_TERMS,
     ]
+
+
+@pytest.mark.parametrize("text", ["max", "min", "sum", "prod"])
+def test_ranges_whose_ends_are_far_apart(text: str) -> None:
+    """A range whose end is before its start has no terms, however far that is."""
+    f = function(f"def f(x, k, m):\n    return {text}[j in range(k, m)](x[j])\n")
+    x = np.arange(1.0, 91.0)
+    with settings.override("cc"):
+        for m in (9, 10, 11, 12, 80):  # run-time values from the fourth on
+            assert_same(f(x, m // 2, m), getattr(np, text)(x[m // 2 : m]))
+        for k, m in ((3, -(2**63)), (2**63 - 1, -5), (2**62 + 5, -(2**62) - 5)):
+            expected = {"max": -np.inf, "min": np.inf, "sum": 0.0, "prod": 1.0}[text]
+            assert f(x, k, m) == expected

@@ -25,7 +25,7 @@ from typing import assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
-from ...lowering.analysis.cost import iteration_count, surely_fails, work_per_iteration
+from ...lowering.analysis.cost import surely_fails, work_per_iteration
 from ...lowering.analysis.effects import remove_unused_scalars
 from ...lowering.ir.algebra import TRUE, negate_comparison
 from ...lowering.ir.assignments import (
@@ -68,7 +68,13 @@ from .dialect import C, Dialect
 from .entry import entry_point
 from .frame import LIBRARY, WORK, Frame, FunctionContext, build_frame
 from .names import identifier
-from .parallel_regions import ParallelRegion, RegionText, concatenate, outline_loop
+from .parallel_regions import (
+    ParallelRegion,
+    RegionText,
+    concatenate,
+    iterations_text,
+    outline_loop,
+)
 from .quirks.counter_overflow import Binding, may_overflow
 from .quirks.crowded_functions import crowded_loops
 from .source import BodyText, Source, preamble
@@ -382,7 +388,7 @@ class _Printer:
         its iterations."""
         assert isinstance(self.frame, Frame), "kernels have threads of their own"
         region, scope = outline_loop(loop, self.frame), self.scope
-        trip_count = scope.affine(iteration_count(loop)).text
+        trip_count = iterations_text(loop, scope, self.bound, self.frame.sizes)
         work = scope.affine(work_per_iteration(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
         self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, region

@@ -19,15 +19,20 @@ Captured values are passed as parameters, since compilers honour `restrict` only
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
+from ...lowering.analysis.cost import iteration_count
+from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from .c_expression import Scope
 from .frame import WORK, Frame, NamedValue, exit_lines
+from .index_width import fits
+from .quirks.counter_overflow import Binding, facts_in_scope
 from .source import RegionLines
 from .text_layout import INDENT, identifiers_in, indent_lines, wrap_line
 
@@ -189,6 +194,19 @@ def outline_loop(loop: For, frame: Frame) -> ParallelRegion:
         fresh("room"), tuple(node for node in private if not node.rank),
         tuple(node for node in private if node.rank),
     )  # fmt: skip
+
+
+def iterations_text(
+    loop: For, scope: Scope, bound: Mapping[Symbol, Binding], sizes: Set[Symbol]
+) -> str:  # fmt: skip
+    """Return the text of the number of iterations of a loop: zero or less where it has none, even
+    if the difference of its ends overflows; `bound` and `sizes` are those of `may_overflow`."""
+    count = iteration_count(loop)
+    if fits(count, facts_in_scope(bound, scope.bounds, sizes)):
+        return scope.affine(count).text
+    low, high = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi, loop.lo)
+    ends = scope.number(low).text, scope.number(high).text
+    return f"trip_count({', '.join(ends)}, {abs(loop.step)})"
 
 
 def _element_count(node: Node) -> int:

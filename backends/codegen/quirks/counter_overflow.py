@@ -38,17 +38,24 @@ def may_overflow(
     if abs(by) == 1:
         return False
     if loop.hi.constant is None:
-        size_ranges = {
-            size: (0, facts.intervals.get(size, (0, None))[1] or MAX_EXTENT) for size in sizes
-        }
-        facts = Bounds({**facts.intervals, **size_ranges})
-        for symbol, binding in bound.items():
-            match binding:
-                case For():
-                    facts = facts.inside(binding)
-                case Let():
-                    facts = facts.with_interval(symbol, facts.value(binding.value))
+        facts = facts_in_scope(bound, facts, sizes)
     low, high = facts.interval(loop.hi)
     if by > 0:
         return high is None or high - 1 + by > MOST
     return low is None or low + 1 + by < LEAST
+
+
+def facts_in_scope(bound: Mapping[Symbol, Binding], facts: Bounds, sizes: Set[Symbol]) -> Bounds:
+    """Return the facts about all symbols in scope; those about sizes are that arrays fit in
+    memory."""
+    size_ranges = {
+        size: (0, facts.intervals.get(size, (0, None))[1] or MAX_EXTENT) for size in sizes
+    }
+    facts = Bounds({**facts.intervals, **size_ranges})
+    for symbol, binding in bound.items():
+        match binding:
+            case For():
+                facts = facts.inside(binding)
+            case Let():
+                facts = facts.with_interval(symbol, facts.value(binding.value))
+    return facts

@@ -242,3 +242,26 @@ def test_the_first_fault_in_program_order_is_reported(bad: tuple[int, ...]) -> N
             assert run.status == bool(bad)
             if bad:
                 assert run.values == (1000 + min(bad),)
+
+
+@needs_compiler
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_ends_whose_difference_overflows(step: int) -> None:
+    """A loop whose end is before its start has no iterations, however far that is."""
+    text = (
+        f"for i in range(k, n, {step}):\n    if 0 <= i and i < 90:\n        y[i] = 5\n"
+        f"for i in range(1, n, {step}):\n    y[i] += 7\n"
+    )
+    program, _ = optimize(lowered(text, y="f64[90]", k="i64", n="i64"), TARGET)
+    code = compiled(program, TARGET)
+    far, sign = 2**63, 1 if step > 0 else -1
+    for first, last in ((3, -far), (far - 1, -5), (2**62 + 5, -(2**62) - 5), (3, 8), (8, 3)):
+        ends = (max(-far, min(far - 1, sign * end)) for end in (first, last))
+        first, last = (end if abs(end) > 8 else abs(end) for end in ends)
+        y, want = np.zeros(90), np.zeros(90)
+        for number in range(first, last, step):
+            want[number] = 5
+        for number in range(1, last, step):
+            want[number] += 7
+        code(y, np.array(first), np.array(last), among=3)
+        np.testing.assert_array_equal(y, want)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
@@ -16,10 +17,10 @@ from ...lowering.ir.expressions import Expr, Read
 from ..source import surface as s
 from ..source.desugar import leaves
 from ..values.adapting import require_joined
-from ..values.arrays import as_scalar
-from ..values.builder import NeedKind, NeedUnroll, compare, error
+from ..values.arrays import as_scalar, astype
+from ..values.builder import Context, NeedKind, NeedUnroll, compare, error
 from ..values.types import join
-from ..values.values import Group, Scalar, Static, Unset, Value
+from ..values.values import Array, Group, Scalar, Static, Unset, Value
 from .aliasing import seeing
 from .bindings import (
     NeedPeel,
@@ -41,6 +42,7 @@ from .iteration_space import (
     static_items,
 )
 from .loop_carried import (
+    Saved,
     carried,
     closed_over,
     open_reserved,
@@ -49,7 +51,7 @@ from .loop_carried import (
     snapshot,
 )
 from .loop_items import Stored, read_by
-from .scope import RESULT, Frame, Run, assigned_names, rebound_names
+from .scope import RESULT, Frame, Run, assigned_names, first_use, rebound_names
 
 T = TypeVar("T")
 
@@ -146,14 +148,60 @@ def _loop_over(
         state = snapshot(frame)
         try:
             _loop_or_unroll(frame, statement, source, stored, run)
-            return
         except NeedPeel as need:
             if need.name in state.slots:  # of an enclosing loop
                 raise
-            if not remaining:
+            if not remaining or not _has_first_iteration(frame, statement, source):
                 raise need.problem from None
             restore(frame, state)
-            source = _peel_first(frame, statement, source, stored, need, run)
+            source = _peel_first(frame, statement, source, stored, run)
+            if not is_carriable(bound_to(frame, need.name)):  # a test may have skipped it
+                raise need.problem from None
+            continue
+        if not remaining or not _widened_integers(frame, statement, state):
+            return
+        if not _has_first_iteration(frame, statement, source):
+            return
+        restore(frame, state)
+        source = _peel_first(frame, statement, source, stored, run)
+
+
+def _widened_integers(frame: Frame, statement: s.For | s.While, before: Saved) -> list[str]:
+    """Return the names that are bound to narrow integers or bools before a loop and to a wider type
+    in it, and that it reads before it assigns them: NumPy's first iteration computes in the narrow
+    type."""
+    test = statement.test if isinstance(statement, s.While) else statement.iterable
+    body = (s.Evaluate(test, test.span), *statement.body)
+    return [
+        name
+        for name, value in before.names.items()
+        if name not in before.slots
+        and _is_widened(value, frame.names.get(name))
+        and first_use(body, name) == "read"
+    ]
+
+
+def _is_widened(before: Value, after: Value | None) -> bool:
+    """Whether integers or bools, whose sums may wrap or are logical, have become a wider type."""
+    match before, after:
+        case Group(items), Group(others):
+            return any(map(_is_widened, items, others))
+        case (Array(kind=kind), Array(kind=wide)) | (Scalar(kind=kind), Scalar(kind=wide)) if (
+            not kind.weak
+        ):
+            is_narrow = kind.dtype.kind == "b" or kind.dtype.kind in "iu" and kind.dtype.bits < 64
+            return is_narrow and wide.dtype != kind.dtype
+        case _:
+            return False
+
+
+def _has_first_iteration(frame: Frame, statement: s.For, source: IterationSpace) -> bool:
+    """Whether a loop surely has a first iteration that may be peeled; integer parameters that count
+    its iterations become static."""
+    frame.ctx.require_static_parameters(source.hi - source.lo)
+    later_count = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
+    has_one = source.lo.constant is not None and frame.ctx.assumptions.nonnegative(later_count)
+    return has_one and not leaves(statement.body)
 
 
 def _peel_first(
@@ -161,20 +209,12 @@ def _peel_first(
     statement: s.For,
     source: IterationSpace,
     stored: Stored,
-    need: NeedPeel,
     run: Run,
 ) -> IterationSpace:
     """Peel the first iteration: elaborate it before the loop; return the remaining iterations.
 
     A name that it binds to an array is an array in all of them.
     """
-    frame.ctx.require_static_parameters(source.hi - source.lo)
-    later_count = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
-    has_iteration = source.lo.constant is not None and frame.ctx.assumptions.nonnegative(
-        later_count
-    )
-    if not has_iteration or leaves(statement.body):
-        raise need.problem from None
     item, rest = first_iteration(frame, source)
     outer, frame.unrolling = frame.unrolling, True
     try:
@@ -182,8 +222,6 @@ def _peel_first(
         run(frame, statement.body)
     finally:
         frame.unrolling = outer
-    if not is_carriable(bound_to(frame, need.name)):  # a test may have skipped the assignment
-        raise need.problem
     return rest
 
 
@@ -449,6 +487,7 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
             "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
         )
+    state = snapshot(frame)
     open_reserved(frame, statement)
     tests: list[Expr] = []
     preludes: list[list[Statement]] = []
@@ -466,3 +505,33 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
     inner = statement.body
     out = carried(frame, statement, inner, frozenset(), body, frozenset(), whole, endless)
     ctx.emit(While(tuple(preludes[0]), tests[0], tuple(out), statement.span))
+    widened = _widened_integers(frame, statement, state)
+    if widened and not leaves(inner):
+        wide = {name: frame.names[name] for name in widened}
+        restore(frame, state)
+        peeled = s.If(statement.test, (*inner, statement), (), statement.span)
+        branch(frame, peeled, partial(_run_or_widen, wide, run, statement.span))
+
+
+def _run_or_widen(
+    wide: Mapping[str, Value], run: Run, span: Span, frame: Frame, body: tuple[s.Statement, ...]
+) -> None:
+    """Elaborate the first iteration of a `while` and the others, or, where there is none, give
+    names the types that they have after others."""
+    if body:
+        run(frame, body)
+        return
+    for name, value in wide.items():
+        bind(frame, name, _converted(frame.ctx, frame.names[name], value, span), span)
+
+
+def _converted(ctx: Context, value: Value, wide: Value, span: Span) -> Value:
+    """Return an array or number, or those of a tuple or list, in the type of another value."""
+    match value, wide:
+        case Group(items), Group(others):
+            pairs = zip(items, others, strict=True)
+            return value.of(_converted(ctx, *pair, span) for pair in pairs)
+        case (Array(), Array(kind=kind)) | (Scalar(), Scalar(kind=kind)):
+            return astype(ctx, value, kind.dtype, span)
+        case _:
+            return value

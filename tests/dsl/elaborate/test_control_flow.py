@@ -8,7 +8,7 @@ import pytest
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Branch, Break, Check, For, While
 from tests.compare import assert_same
-from tests.language.ask import plain, run
+from tests.language.ask import compiled, plain, run
 
 from .scenes import found, typed
 
@@ -235,3 +235,45 @@ def test_an_item_that_nobody_reads_later_is_not_stored() -> None:
     body = "q = x[0]\nfor v in (1.0, q): x[1] += v\nq -= 1\nreturn q"
     form = typed("x", body, np.arange(3.0))
     assert not any(node.label == "v" for node in form.procedure.locals)
+
+
+WIDENED = {
+    "an array": "for _ in range(3):\n    x = (x + np.roll(x, 1)) / 2\nreturn x",
+    "a nest": "for _ in range(2):\n    for k in range(2):\n        x = (x + x[::-1]) / 2\nreturn x",
+    "a number": "s = x[-1]\nfor v in x:\n    s = (s + s) * 0.5 + v\nreturn s",
+    "bools": "m = x > 90\nfor _ in range(3):\n    m = m + m + 1\nreturn m",
+    "another integer": "s = x[-1]\nfor v in x:\n    s = s * 2 + np.int32(v)\nreturn s",
+    "a tuple": "t = (x[-1], 0)\nfor v in x:\n    t = ((t[0] + t[0]) * 0.5, 1)\nreturn t",
+    "a while": "k = 0\nwhile k < 3:\n    x = (x + x) / 2\n    k += 1\nreturn x",
+    "a while in a for": (
+        "for _ in range(2):\n    k = 0\n    while k < 2:\n        x = (x + x) / 2\n        k += 1\n"
+        "return x"
+    ),
+    "on one side": (
+        "y = x * 1.0\nif x[0] < 9:\n    for _ in range(2):\n        x = (x + x) // 3 + 0.5\n"
+        "    y = x\nreturn y"
+    ),
+    "a while that may not run": "while x[0] < 9:\n    x = (x + x) / 2 + 1\nreturn x * 1.0",
+    "a while that does not run": "while x[0] > 9:\n    x = (x + x) / 2\nreturn x * 1.0",
+    "a tuple in a while": (
+        "t = (x[-1], x)\nwhile t[0] < 300:\n    t = ((t[0] + t[0]) * 2.5, (t[1] + t[1]) / 2)\n"
+        "return t"
+    ),
+    "assigned first": "y = x\nfor k in range(2):\n    y = x * 0.5\n    y = y + y\nreturn y",
+    "not widened": "for _ in range(3):\n    x = x + x\nreturn x",
+}
+
+
+@pytest.mark.parametrize("body", WIDENED.values(), ids=WIDENED)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_first_iteration_computes_in_narrow_integers(body: str, backend: str) -> None:
+    x = np.array([3, 200, 90, 130], np.uint8)
+    assert_same(run(backend, "x", body, x.copy()), plain("x", body, x.copy()))
+
+
+def test_a_number_of_iterations_that_an_argument_gives() -> None:
+    body = "for _ in range(n):\n    x = (x + x) / 2\nreturn x"
+    f = compiled("x, n", body)
+    x = np.array([3, 200], np.uint8)
+    for n in (1, 2, 3, 4, 2, 5):
+        assert_same(f(x, n), plain("x, n", body, x, n))

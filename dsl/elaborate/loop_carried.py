@@ -106,7 +106,14 @@ def carried(
             for name in slots:
                 close_slot(frame, name)
             return out
+        if slots.keys() >= set(wanted):
+            raise _unsettled(statement)
         slots.update(dict.fromkeys(wanted))
+
+
+def _unsettled(statement: s.For | s.While) -> CdError:
+    text = "the types of this loop's names do not settle"
+    return error("CD0210", CdTypeError, text, statement.span)
 
 
 def _require_kinds(frame: Frame) -> None:
@@ -135,8 +142,7 @@ def _widen_slots(
     for name in sorted(own):
         slots[name] = _joined(slots.get(name), *found[name])
     if before == (slots, frame.ctx.mixed) and not own & frame.ctx.mixed:
-        text = "the types of this loop's names do not settle"
-        raise error("CD0210", CdTypeError, text, statement.span)
+        raise _unsettled(statement)
 
 
 def _joined(*kinds: Kind | None) -> Kind | None:

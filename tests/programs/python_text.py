@@ -37,6 +37,8 @@ class _Writer:
     floats: list[str] = field(default_factory=lambda: ["s"])
     arrays: list[str] = field(default_factory=lambda: ["x", "y"])
     tuples: dict[str, int] = field(default_factory=lambda: {"t": 4})
+    pairs: list[str] = field(default_factory=list)
+    """Tuples of an integer and a float, which loops and branches bind to others."""
     functions: dict[str, int] = field(default_factory=dict)
     """Inner functions by the number of their parameters without a default."""
     operations: dict[str, int] = field(default_factory=dict)
@@ -69,7 +71,7 @@ def _text(rng: Random, dynamic: bool) -> str:
     w = _Writer(rng, size="len(x)" if dynamic else str(_SIZE))
     for _ in range(rng.randint(1, 3) if dynamic else rng.randint(2, 7)):
         _statement(w, 2)
-    shown = [*w.ints, *w.floats, *w.arrays, *w.tuples]
+    shown = [*w.ints, *w.floats, *w.arrays, *w.tuples, *w.pairs]
     parts = [_integer(w, 2), _number(w, 2), *rng.sample(shown, min(len(shown), 4)), "log"]
     w.add(f"return {', '.join(parts)}")
     return _HEAD + "\n".join(w.lines) + "\n"
@@ -101,6 +103,8 @@ def _arguments(rng: Random) -> tuple[ArgSpec, ...]:
 def _integer(w: _Writer, depth: int) -> str:
     """Return an expression of a small integer."""
     leaf = [lambda: w.pick(w.ints), lambda: str(w.rng.randint(0, 4)), lambda: _item(w)]
+    if w.pairs:
+        leaf.append(lambda: f"{w.pick(w.pairs)}[0]")
     if depth <= 0:
         return w.rng.choice(leaf)()
     made: list[Callable[[], str]] = [
@@ -205,6 +209,8 @@ def _number(w: _Writer, depth: int) -> str:
     """Return an expression of a float."""
     leaf = [lambda: w.pick(w.floats), lambda: f"{w.pick(w.arrays)}[{_place(w)}]",
             lambda: f"{w.rng.randint(0, 9) / 2}"]  # fmt: skip
+    if w.pairs:
+        leaf.append(lambda: f"{w.pick(w.pairs)}[1]")
     if depth <= 0:
         return w.rng.choice(leaf)()
     made: list[Callable[[], str]] = [
@@ -239,6 +245,7 @@ def _test(w: _Writer, depth: int) -> str:
         lambda: f"not {sides[0]}",
         lambda: f"{sides[0]} in {w.pick(list(w.tuples))}",
         lambda: f"({sides[0]}, {sides[1]}) < ({sides[2]}, 1)",
+        lambda: f"{w.pick(w.pairs)}[0] < {sides[0]}" if w.pairs else f"{sides[1]} != 2",
         lambda: f"{_number(w, 0)} > 0.5",
     ]
     return w.rng.choice(made if depth > 0 else made[:2])()
@@ -249,9 +256,9 @@ def _test(w: _Writer, depth: int) -> str:
 
 def _statement(w: _Writer, depth: int) -> None:
     simple = [_set_integer, _set_number, _set_tuple, _augment_name, _augment_item, _store, _unpack,
-              _swap, _slice_store, _effect]  # fmt: skip
+              _swap, _slice_store, _effect, _set_pair]  # fmt: skip
     blocks = [_if, _for, _for_else, _while, _unrolled]
-    tops = [_define, _operations, _array]
+    tops = [_define, _operations, _array, _pair]
     kinds = [*simple, *simple]
     if depth > 0:
         kinds += blocks
@@ -302,6 +309,33 @@ def _set_tuple(w: _Writer) -> None:
     name = w.name("z" if listed else "u")
     w.add(f"{name} = {value}")
     w.tuples[name] = 0  # its length is not followed
+
+
+def _pair(w: _Writer) -> None:
+    name = w.name("v")
+    w.add(f"{name} = {_pair_value(w)}")
+    w.pairs.append(name)
+
+
+def _pair_value(w: _Writer) -> str:
+    new = f"(({_integer(w, 2)}) % 11, {_number(w, 1)})"
+    if not w.pairs:
+        return new
+    one, other = w.pick(w.pairs), w.pick(w.pairs)
+    made = [new, new, one, f"({one}[0] + 1, {other}[1] * 0.5)", f"min({one}, {new})",
+            f"max({one}, {other}, {new})", f"({one} if {_test(w, 1)} else {other})",
+            f"sorted([{one}, {new}])[0]"]  # fmt: skip
+    return w.pick(made)
+
+
+def _set_pair(w: _Writer) -> None:
+    if not w.pairs:
+        _effect(w)
+    elif len(w.pairs) > 1 and w.rng.random() < 0.2:
+        one, other = w.rng.sample(w.pairs, 2)
+        w.add(f"{one}, {other} = {other}, {one}")
+    else:
+        w.add(f"{w.pick(w.pairs)} = {_pair_value(w)}")
 
 
 def _augment_name(w: _Writer) -> None:

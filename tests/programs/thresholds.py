@@ -216,6 +216,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "lowering.gpu.thread_points.MOST_OUTER",
         "lowering.passes.buffer_sharing.ALIGNMENT",
         "lowering.passes.buffer_sharing.STACK_BYTES",
+        "lowering.transform.overflow.SAFE_BITS",
         "backends.codegen.dialect.MIN_ALIGNED_BYTES",
         "backends.codegen.index_width.MAX_THREADS",
         "backends.codegen.quirks.crowded_functions.MAX_LOOPS",

@@ -133,6 +133,10 @@ class _Definition:
         return any(cost(value) > plain for value in self.values.values())
 
 
+_Facts = tuple[tuple[Range, ...], tuple[Expr, ...]]
+"""The ranges of the symbols around a use, and the tests that hold there."""
+
+
 @dataclass(slots=True)
 class _Inlining:
     """Inlining in one kernel."""
@@ -250,21 +254,22 @@ class _Inlining:
         """Record the value at each use, or return why it cannot be determined."""
         is_zeroed = depth == 0 and definition.node.static_shape is not None
         initial = definitions.zero_of(definition.node.dtype) if is_zeroed else None
+        facts_by_index: dict[tuple[Index, ...], list[_Facts]] = {}
         for site in uses:
             if site.index is None:
                 return StoredReason.UNKNOWN_POINT
             index = tuple(self.inlined_index(subscript) for subscript in site.index)
-            domain, tests = ranges(site.inside), tuple(map(self.inlined, holding_tests(site)))
-            try:
-                value = definitions.reaching_value(definition.layers, index, domain, tests, initial)
-                if definition.values.setdefault(index, value) != value:
-                    definition.values[index] = definitions.reaching_value(
-                        definition.layers, index, domain, (), initial
-                    )
-            except definitions.NotInvertible:
-                return StoredReason.UNKNOWN_POINT
-            except definitions.MaybeUnwritten:
-                return StoredReason.UNWRITTEN
+            facts = ranges(site.inside), tuple(map(self.inlined, holding_tests(site)))
+            facts_by_index.setdefault(index, []).append(facts)
+        try:
+            for index, facts_of_uses in facts_by_index.items():
+                definition.values[index] = _value_at(
+                    definition.layers, index, facts_of_uses, initial
+                )
+        except definitions.NotInvertible:
+            return StoredReason.UNKNOWN_POINT
+        except definitions.MaybeUnwritten:
+            return StoredReason.UNWRITTEN
         return None
 
     def check_sources(
@@ -381,6 +386,26 @@ class _Inlining:
         """Whether a node is live at the end of a statement anyway, or used in it."""
         route = self.accesses.last_use(node)
         return route is not None and len(route) > depth and route[depth][0] >= last
+
+
+def _value_at(
+    layers: tuple[definitions.Layer, ...], index: tuple[Index, ...], facts_of_uses: list[_Facts],
+    initial: Expr | None,
+) -> Expr:  # fmt: skip
+    """Return the value at an index, by the facts of each use that reads it.
+
+    Where these make a difference it is the value by the facts that hold at all of the uses: a loop
+    around one of them says that it has iterations, which the others need not know.
+    """
+    values = {
+        definitions.reaching_value(layers, index, domain, tests, initial)
+        for domain, tests in facts_of_uses
+    }
+    if len(values) == 1:
+        return values.pop()
+    domain, _ = facts_of_uses[0]
+    shared = tuple(r for r in domain if all(r in other for other, _ in facts_of_uses))
+    return definitions.reaching_value(layers, index, shared, (), initial)
 
 
 def _is_read_once(uses: list[Site], depth: int) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering import thresholds
 from plusequals.lowering.ir.assignments import Alloc, Let
 from plusequals.lowering.ir.indexing import const, var
@@ -270,3 +271,21 @@ def test_a_fill_in_trip_count_is_seen() -> None:
     made = program((y,), (x,), Fill(u, num(1.0)), some, again, use, local=(u,))
     given = [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)]
     assert assert_agrees(made, virtualize, given) == made
+
+
+LONG = "for j in range(n - 4):\n    y[j] = t[0]\n"
+
+
+@pytest.mark.parametrize("uses", ["a = t[0]\n" + LONG, LONG + "a = t[0]\n"])
+def test_a_loop_around_one_use_says_nothing_about_another(uses: str) -> None:
+    body = "n = len(y)\nt = np.zeros(20)\nt[: n // 4] = x[0]\n" + uses + "return a\n"
+    text = "def f(x, y):\n" + textwrap.indent(body, "    ")
+    plain: dict[str, object] = {"np": np}
+    exec(text, plain)
+    function = pe.cd_from_source(text, {"np": np})
+    for size in (8, 9, 10, 11, 12, 5, 4, 3, 2):  # of any size from the fourth on
+        runs = []
+        for run in (plain["f"], function):
+            x, y = np.array([1.5, 2.0]), np.zeros(size)
+            runs.append((run(x, y), y.tolist()))  # type: ignore[operator]
+        assert runs[0] == runs[1]

@@ -1,6 +1,7 @@
 """Monotonic scalars: those that start from constants and are only incremented have lower bounds.
 
-Analysis only.
+Where a loop without iterations would have stored the constant, the scalar is still zero. Analysis
+only.
 
 >>> program, _ = optimize(lowered('''
 ... n = 3
@@ -18,6 +19,7 @@ from ..ir import dtypes
 from ..ir.expressions import Apply, Const, Read
 from ..ir.loops import Program, Stmt, Store, Update
 from ..ir.walk import direct_writes, statements
+from .accesses import collect_accesses
 
 MAX_INCREMENT = 1 << 16
 """Increments below this cannot overflow in any feasible run."""
@@ -35,8 +37,11 @@ def monotonic_bounds(program: Program) -> dict[int, int]:
                     excluded.add(node.id)
                 elif start >= 0:
                     lower_bounds[node.id] = min(start, lower_bounds.get(node.id, start))
-    locals_ = {node.id for node in program.locals}
-    return {number: bound for number, bound in lower_bounds.items() if number in locals_ - excluded}
+    accesses = collect_accesses([stmt for kernel in program.kernels for stmt in kernel.body])
+    return {
+        node.id: 0 if accesses.is_read_before_written(node) else lower_bounds[node.id]
+        for node in program.locals if node.id in lower_bounds.keys() - excluded
+    }  # fmt: skip
 
 
 def _initial_value(stmt: Stmt) -> int | None:

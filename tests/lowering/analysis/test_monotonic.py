@@ -20,3 +20,11 @@ def test_which_do(start: str, by: str, least: int | None) -> None:
     case = Case(text, y="i64[1]", x="f64[9]")
     (node,) = [one for one in case.program.locals if one.label == "n"]
     assert monotonic_bounds(case.program).get(node.id) == least
+
+
+@pytest.mark.parametrize(("before", "least"), [("", 0), ("n = 2\n", 2)])
+def test_a_loop_without_iterations_leaves_zero(before: str, least: int) -> None:
+    loop = "for i in range(int(x[0])):\n    n = 3\n    if x[i] > 1:\n        n = 5\n"
+    case = Case(before + loop + "y[0] = n", y="i64[1]", x="f64[9]")
+    (node,) = [one for one in case.program.locals if one.label == "n"]
+    assert monotonic_bounds(case.program).get(node.id) == least

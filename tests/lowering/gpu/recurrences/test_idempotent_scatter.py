@@ -57,6 +57,19 @@ def test_they_fill_the_same(text: str) -> None:
             assert [x.tobytes() for x in got] == [x.tobytes() for x in want], seed
 
 
+def test_a_stored_number_may_be_the_zero_of_a_loop_without_iterations() -> None:
+    text = "for r in range(k[1]):\n    n = 3\n    if a[r] > 1:\n        n = 5\n"
+    text += EDGES.format("a[u[e]] == 0 and a[v[e]] < 0", "a[v[e]] = n")
+    case = Case(text, True, **ARRAYS)
+    made = case.fresh.declared(rewrite_idempotent_scatters(case.program, case.facts, case.fresh))
+    assert "max= 1" in text_of(made)
+    for seed in range(40):
+        arrays = given(seed)
+        arrays[-1][1] = seed % 2
+        got, want = (ran(one, [x.copy() for x in arrays]) for one in (made, case.program))
+        assert [x.tobytes() for x in got] == [x.tobytes() for x in want], seed
+
+
 def test_marks_have_the_size_of_the_run() -> None:
     text = "def f(a, u, v, k):\n    for e in range(len(u)):\n"
     text += "        if a[u[e]] == k[0] and a[v[e]] < 0:\n            a[v[e]] = k[0] + 1"

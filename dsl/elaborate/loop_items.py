@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import Span
+from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.assignments import Statement
 from ...lowering.ir.expressions import Expr, Read, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
 from ..source import surface as s
-from ..values.builder import Context
+from ..values.builder import Context, error
 from ..values.evaluation_order import Writes, rebound_by, saved
 from ..values.values import Array, Group, Masked, Scalar, Static, Value
 from .names import resolve
@@ -129,6 +129,26 @@ def _read_nodes(expr: Expr) -> Iterator[Node]:
     return (part.node for part in walk(expr) if isinstance(part, Read))
 
 
+def _require_named(called: s.Expr) -> None:
+    """Require (CdTypeError CD0427) that it is the same whether the function of a `map` is evaluated
+    once or for each item."""
+    match called:
+        case s.Name() | s.Literal():
+            return
+        case s.Attribute(value, _):
+            _require_named(value)
+        case s.Subscript(value, items):
+            for part in (value, *items):
+                _require_named(part)
+        case s.Lambda(params, _) if all(param.default is None for param in params):
+            return
+        case _:
+            raise error(
+                "CD0427", CdTypeError, "the function that `map` calls is made here", called.span,
+                helps=(f"name it before: `f = {called.span.text}`, `map(f, ...)`",),
+            )  # fmt: skip
+
+
 def taken_at_once(frame: Frame, e: s.Expr) -> s.Expr:
     """Return a call of `zip`, `enumerate`, `reversed` or `map`, whose items are all taken at once,
     as a comprehension; any other expression as it is."""
@@ -143,6 +163,7 @@ def taken_at_once(frame: Frame, e: s.Expr) -> s.Expr:
     called, *iterables = e.args or (e,)
     if not iterables or e.keywords or any(isinstance(arg, s.Starred) for arg in e.args):
         return e
+    _require_named(called)
     if len(iterables) == 1:
         return s.Comprehension(s.Call(called, (each,), (), span), each, iterables[0], (), span)
     items = tuple(s.Name(f"{_EACH} {n}", span) for n in range(len(iterables)))

@@ -46,3 +46,18 @@ def test_items_are_taken_at_once(body: str, backend: str) -> None:
 def test_as_a_value_it_has_a_way_out(body: str, way: str) -> None:
     problem = refused("x", body, X.copy(), says=("taken once",), offers=(f"`{way}`",))
     assert problem.code == "CD0427"
+
+
+def test_the_function_of_a_map_is_evaluated_once() -> None:
+    def make(c: Any) -> Any:
+        c[0] += 1
+        return lambda v: v * c[0]
+
+    body = "f = make(x)\nreturn list(map(f, (1, 2, 3)))"
+    given, mine = X.copy(), X.copy()
+    assert_same(run("numpy", "x", body, mine, make=make), plain("x", body, given, make=make))
+    assert_same(mine, given)
+    for called in ("make(x)", "lambda v, w=make(x): w(v)"):
+        body = f"return list(map({called}, (1, 2, 3)))"
+        problem = refused("x", body, X.copy(), offers=(f"`f = {called}`",), make=make)
+        assert problem.code == "CD0427"

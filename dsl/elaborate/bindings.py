@@ -234,7 +234,8 @@ def _filled_array_help(name: str) -> str:
 def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Span) -> None:
     """Store a tuple or list in the slots of its items; all items are read before any is stored.
 
-    CdTypeError CD0208 for another structure, NeedKind for an item that changes without a slot.
+    CdTypeError CD0208 for another structure, NeedKind for an item that changes without a slot, and
+    where this is the first to be another object.
     """
     shown = shown_item(name)
     if not _is_like(value, slot):
@@ -248,6 +249,9 @@ def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Sp
         key for key, item, new in zip(keys, slot.items, value.items, strict=True)
         if key not in frame.slots and not _may_stay(key, item, new, span)
     ]  # fmt: skip
+    is_other = not set(identities_of(value)) <= set(identities_of(slot))
+    if is_other and not any(isinstance(one, AnyObject) for one in identities_of(slot)):
+        changed.append(f"{name}{_ITEM}")
     if changed:
         raise NeedKind(*changed)
     labels = map(label_of_item, keys)
@@ -265,12 +269,16 @@ def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Sp
 
 def _may_stay(key: str, item: Value, value: Value, span: Span) -> bool:
     """Whether an item without a slot is bound to what it was. CdTypeError CD0208 where it is not,
-    and no slot can hold it."""
-    stays = same_binding(item, value)
-    if not stays and not is_carriable(value):
-        text = f"`{shown_item(key)}` is {describe(item)} before the loop, and {describe(value)}"
-        raise error("CD0208", CdTypeError, f"{text} inside", span)
-    return stays
+    and no slot can hold both; NeedPeel where it was None."""
+    if same_binding(item, value):
+        return True
+    if is_carriable(item) and is_carriable(value):
+        return False
+    before, inside = describe(item), describe(value)
+    inside = "another" if inside == before else inside
+    text = f"`{shown_item(key)}` is {before} before the loop, and {inside} inside"
+    problem = error("CD0208", CdTypeError, text, span)
+    raise NeedPeel(key, problem) if item == Static(None) and is_carriable(value) else problem
 
 
 def _is_like(value: Value, slot: Group) -> bool:
@@ -286,13 +294,14 @@ def _open_items(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span:
     """Give a tuple or list a slot: one for each item that has a key in `kinds`."""
     value = frame.names[name]
     assert isinstance(value, Group)
-    items = list(value.items)
+    items, identity = list(value.items), value.identity
     for number, item in enumerate(items):
         if (key := item_of(name, number)) in kinds:
             frame.names[key] = item
             open_slot(frame, key, kinds, span)
             items[number] = frame.slots[key]
-    identity = OneOf((*identities_of(value), AnyObject()))
+    if any(key.startswith(f"{name}{_ITEM}") for key in kinds):
+        identity = OneOf((*identities_of(value), AnyObject()))
     frame.slots[name] = frame.names[name] = replace(value.of(items), identity=identity)
 
 

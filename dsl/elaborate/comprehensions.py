@@ -32,9 +32,9 @@ from ..values.values import Array, Group, Listed, Masked, Scalar, Static, Value
 from . import bindings, control_flow, iteration_space, object_attributes
 from .bindings import is_number, same_binding
 from .expressions import elements, evaluate, tested
-from .loop_carried import closed_over, in_loop_body, restore, snapshot
+from .loop_carried import closed_over, in_loop_body
 from .loop_items import Stored
-from .scope import Frame, assigned_names, names_in, parts, sources, target_names
+from .scope import Frame, assigned_names, names_in, parts, restore, snapshot, sources, target_names
 
 _MAX_UNROLLED = 64
 """The most items of a comprehension that is unrolled; with more it is an array."""

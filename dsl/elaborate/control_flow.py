@@ -26,6 +26,7 @@ from .bindings import (
     NeedPeel,
     bind,
     bound_to,
+    carrier_of,
     is_carriable,
     is_number,
     spelled,
@@ -42,16 +43,24 @@ from .iteration_space import (
     static_items,
 )
 from .loop_carried import (
-    Saved,
     carried,
     closed_over,
     open_reserved,
     read_after,
-    restore,
-    snapshot,
 )
 from .loop_items import Stored, read_by
-from .scope import RESULT, Frame, Run, assigned_names, first_use, rebound_names
+from .scope import (
+    RESULT,
+    Frame,
+    Run,
+    Saved,
+    assigned_names,
+    first_use,
+    rebound_names,
+    restore,
+    snapshot,
+    target_names,
+)
 
 T = TypeVar("T")
 
@@ -149,7 +158,7 @@ def _loop_over(
         try:
             _loop_or_unroll(frame, statement, source, stored, run)
         except NeedPeel as need:
-            if need.name in state.slots:  # of an enclosing loop
+            if carrier_of(need.name) in state.slots:  # of an enclosing loop
                 raise
             if not remaining or not _has_first_iteration(frame, statement, source):
                 raise need.problem from None
@@ -470,11 +479,14 @@ def _unroll_iteration(
 
 
 def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, stored: Stored, span: Span) -> None:
-    """Bind the target of an unrolled iteration, in its slot where it has one."""
+    """Bind the target of an unrolled iteration, its names in their slots where they have some."""
     if isinstance(target, s.Name) and target.id in frame.slots:
         bind(frame, target.id, value, span)
-    else:
-        bind_target(frame, target, value, stored, span)
+        return
+    bind_target(frame, target, value, stored, span)
+    for name in target_names(target):
+        if name in frame.slots:
+            bind(frame, name, frame.names[name], span)
 
 
 def repeat(frame: Frame, statement: s.While, run: Run) -> None:

@@ -39,8 +39,10 @@ def declare(frame: Frame, statement: s.Declare) -> None:
     array = frame.ctx.whole(node, statement.span)
     if frame.in_loop or bound is not None:
         assign(frame.ctx, array, Static(0), statement.span)
-    if shape:
+    if shape and target.id not in frame.slots:
         frame.names[target.id] = array
+    elif shape:
+        bind(frame, target.id, array, statement.span)
     else:
         bind(frame, target.id, Scalar(array.body, array.kind), statement.span)
 

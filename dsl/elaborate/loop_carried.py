@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial, reduce
 
-from ...base.dataclass import dataclass
 from ...base.diagnostic import CdError, CdTypeError, Span
-from ...lowering.ir.assignments import Alloc, Permute, Statement
+from ...lowering.ir.assignments import Permute, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
@@ -19,7 +18,6 @@ from ..source import surface as s
 from ..source.desugar import leaves
 from ..values.arrays import describe
 from ..values.builder import NeedKind, error
-from ..values.range_analysis import Assumptions
 from ..values.types import Kind, join
 from ..values.values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
 from . import object_attributes
@@ -47,6 +45,8 @@ from .scope import (
     next_use,
     parts,
     rebound_names,
+    restore,
+    snapshot,
     sources,
 )
 
@@ -62,8 +62,7 @@ def carried(
 
     `exempt` are the names of the target, `symbols` those of the counter, `whole` the body with the
     test of a `while`; `runs`: there is at least one iteration. The body is elaborated again, with
-    more or wider slots, until every iteration ends as it began. CdTypeError CD0210 where it does
-    not converge.
+    more or wider slots, until every iteration ends as it began. CdTypeError CD0210 if none does.
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in exempt]
@@ -80,6 +79,7 @@ def carried(
     state = snapshot(frame)
     while True:  # each pass adds slots, or widens some
         restore(frame, state)
+        mixed = frozenset(frame.ctx.mixed)
         for name in slots:
             if carrier_of(name) == name:
                 _open_carried(frame, name, slots, statement.span)
@@ -93,13 +93,17 @@ def carried(
                 )
                 _add_attributes(frame, entry, statement.span, rebound, (live, not_set_first))
                 _require_created_again(frame, statement, entry, not_set_first)
-                wanted = _close_iteration(frame, statement, entry, live, rebound, symbols, runs)
-                _refuse_carried_constants(frame, statement, entry, not_set_first, use)
+                called = _read_by_functions(frame, entry.values()) & use.keys()
+                wanted = _close_iteration(
+                    frame, statement, entry, live, rebound, not_set_first | called, symbols, runs
+                )
+                if not wanted:
+                    _refuse_carried_constants(frame, statement, entry, not_set_first, called, use)
         except (NeedKind, CdError) as why:
-            _widen_slots(frame, slots, statement, why)
+            _widen_slots(frame, slots, mixed, statement, why)
             continue
         except NeedPeel as need:
-            if need.name in slots and isinstance(statement, s.While):
+            if carrier_of(need.name) in slots and isinstance(statement, s.While):
                 raise need.problem from None
             raise
         if not wanted:
@@ -107,13 +111,8 @@ def carried(
                 close_slot(frame, name)
             return out
         if slots.keys() >= set(wanted):
-            raise _unsettled(statement)
+            raise _unsettled(statement.span)
         slots.update(dict.fromkeys(wanted))
-
-
-def _unsettled(statement: s.For | s.While) -> CdError:
-    text = "the types of this loop's names do not settle"
-    return error("CD0210", CdTypeError, text, statement.span)
 
 
 def _require_kinds(frame: Frame) -> None:
@@ -123,11 +122,12 @@ def _require_kinds(frame: Frame) -> None:
 
 
 def _widen_slots(
-    frame: Frame, slots: dict[str, Kind | None], statement: s.For | s.While,
-    why: NeedKind | CdError,
+    frame: Frame, slots: dict[str, Kind | None], mixed: frozenset[str],
+    statement: s.For | s.While, why: NeedKind | CdError,
 ) -> None:  # fmt: skip
-    """Add what a pass over a loop has found to its slots. Raise `why` again where it is an error of
-    its own or concerns an enclosing loop, CdTypeError CD0210 where the types do not settle."""
+    """Add what a pass over a loop has found to its slots; `mixed` are the arrays of several orders
+    that were known before it. Raise `why` again where it is an error of its own or concerns an
+    enclosing loop, CdTypeError CD0210 where the types do not settle."""
     found: dict[str, list[Kind | None]] = {name: [kind] for name, kind in frame.wider.items()}
     own = {name for name in found if carrier_of(name) in slots}
     if isinstance(why, NeedKind):
@@ -138,11 +138,16 @@ def _widen_slots(
             found.setdefault(name, []).append(why.kind)
     if not own:
         raise why
-    before = dict(slots), set(frame.ctx.mixed)
+    before = dict(slots)
     for name in sorted(own):
         slots[name] = _joined(slots.get(name), *found[name])
-    if before == (slots, frame.ctx.mixed) and not own & frame.ctx.mixed:
-        raise _unsettled(statement)
+    if before == slots and mixed == frame.ctx.mixed:
+        raise _unsettled(statement.span)
+
+
+def _unsettled(span: Span) -> CdError:
+    """Return CdTypeError CD0210 for a loop of which another pass would find the same again."""
+    return error("CD0210", CdTypeError, "the types of this loop's names do not settle", span)
 
 
 def _joined(*kinds: Kind | None) -> Kind | None:
@@ -172,20 +177,40 @@ def _add_replaced_arrays(
     loop_carried_sets: tuple[set[str], ...],
 ) -> None:
     """Add the names that index statements over whole arrays have bound to new arrays, at the end
-    of an iteration or at a jump, to the names that it rebinds and to the loop-carried ones."""
+    of an iteration or at a jump, to the names that it rebinds and to the loop-carried ones.
+
+    NeedPeel, CdTypeError CD0208 in a `while`, for one that is no array before the loop.
+    """
     completes, first = runs and not leaves(body), partial(_first_array_use, frame)
     for name, before in entry.items():
         current = frame.names.get(name)
-        if name in exempt or name in rebound or not isinstance(before, Array) or current is None:
+        becomes_array = not isinstance(before, Array) and isinstance(current, Array)
+        if name in exempt or name in rebound or current is None:
+            continue
+        if not (becomes_array or isinstance(before, Array)):
             continue
         if same_binding(current, before) and _is_bound_at_jumps(frame, name, before):
             continue
         if first(body, name) == "read" or (
             read_after(frame, statement, name, first) and not completes
         ):
+            if becomes_array:
+                raise _made_an_array(name, before, current, statement)
             rebound.append(name)
             for names in loop_carried_sets:
                 names.add(name)
+
+
+def _made_an_array(
+    name: str, before: Value, current: Value, statement: s.For | s.While
+) -> NeedPeel | CdError:
+    """Return what to raise for a name that an index statement of a loop makes an array."""
+    problem = error(
+        "CD0208", CdTypeError,
+        f"`{name}` is {describe(before)} before the loop and {describe(current)} inside",
+        statement.span, helps=("use another name inside the loop",),
+    )  # fmt: skip
+    return problem if isinstance(statement, s.While) else NeedPeel(name, problem)
 
 
 def _first_array_use(frame: Frame, body: tuple[s.Statement, ...], name: str) -> str:
@@ -270,9 +295,12 @@ def in_loop_body(frame: Frame, sure: bool) -> Iterator[None]:
 
 def _close_iteration(
     frame: Frame, statement: s.For | s.While, entry: dict[str, Value], live: set[str],
-    rebound: list[str], symbols: frozenset[Symbol], runs: bool,
+    rebound: list[str], read_first: set[str], symbols: frozenset[Symbol], runs: bool,
 ) -> list[str]:  # fmt: skip
-    """Make the end of an iteration agree with its beginning; return names that need slots."""
+    """Make the end of an iteration agree with its beginning; return names that need slots.
+
+    `read_first` are the names that an iteration may read before it sets them.
+    """
     changed_names = [
         name
         for name in rebound
@@ -293,15 +321,13 @@ def _close_iteration(
     completes = runs and isinstance(statement, s.For) and not leaves(statement.body)
     for name in carried_names:
         value, end_value = entry[name], frame.names[name]
+        stays = runs and _stays_after(frame, name, end_value, statement, symbols)
+        is_peeled = value == Static(None) and completes and is_carriable(end_value)
         if is_carriable(value):
             wanted.append(name)
-        elif value == Static(None) and completes and is_carriable(end_value):
+        elif is_peeled and (name in read_first or not stays):
             raise NeedPeel(name, _carried_constant_error(name, value, statement.span))
-        elif not (
-            runs
-            and read_after(frame, statement, name)
-            and _is_bound_at_jumps(frame, name, end_value)
-        ) or uses_symbols(end_value, symbols | _inner_symbols(frame, end_value)):
+        elif not stays:
             frame.names[name] = Unset(
                 "changes from iteration to iteration of a loop", statement.span
             )
@@ -329,6 +355,17 @@ def _close_iteration(
     return wanted
 
 
+def _stays_after(
+    frame: Frame, name: str, value: Value, statement: s.For | s.While, symbols: frozenset[Symbol]
+) -> bool:
+    """Whether a name that is read after a loop has there what it is bound to in each iteration."""
+    return (
+        read_after(frame, statement, name)
+        and _is_bound_at_jumps(frame, name, value)
+        and not uses_symbols(value, symbols | _inner_symbols(frame, value))
+    )
+
+
 def _is_bound_at_jumps(frame: Frame, name: str, value: Value) -> bool:
     """Whether a name has a binding at every `break` and `continue` where it is set."""
     return all(same_binding(names[name], value) for names in frame.jumps if name in names)
@@ -336,16 +373,15 @@ def _is_bound_at_jumps(frame: Frame, name: str, value: Value) -> bool:
 
 def _refuse_carried_constants(
     frame: Frame, statement: s.For | s.While, entry: dict[str, Value], not_set_first: set[str],
-    use: Mapping[str, str],
+    called: set[str], use: Mapping[str, str],
 ) -> None:  # fmt: skip
-    """Refuse (CD0208) a loop-carried text, tuple, function, object or selection: one that the
-    previous iteration has changed."""
-    called = _read_by_functions(frame, entry.values()) & use.keys()
+    """Refuse (CD0208) a loop-carried text, function, object or selection: one that the previous
+    iteration has changed. `called` are the names that functions read."""
     for name in sorted((not_set_first | called) & entry.keys()):
         before, current = entry[name], frame.names.get(name)
-        if is_number(before) or isinstance(before, Array):
+        if is_carriable(before):
             continue
-        is_static = isinstance(before, Group | Static)
+        is_static = isinstance(before, Static)
         is_read = use.get(name) == "read" or name in called
         if (is_static or is_read) and current is not None and not same_binding(current, before):
             raise _carried_constant_error(name, before, statement.span)
@@ -389,12 +425,6 @@ def _carried_constant_helps(name: str, before: Value) -> tuple[str, ...]:
             return (
                 f"give it a value of the loop's kind, and a flag: `{name}, found = 0.0, False` "
                 "before the loop",
-            )
-        case Group() | Static(bool() | str() | tuple() | list()):
-            return (
-                "give each item a name of its own: `a, b = 0.0, 1.0` before the loop, and "
-                "`a, b = b, a + b` in it",
-                "or use an array for what changes: `t = np.zeros(n)` before the loop",
             )
         case _:
             return ("give each a name of its own, and test which to use: `if k == 0:`",)
@@ -552,49 +582,3 @@ def loads_in_body(function: s.Function) -> Iterator[s.Name]:
     """Yield every name read in a function's body."""
     for statement in function.body:
         yield from loads_in(statement)
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The state of an elaboration before a loop, for `restore`."""
-
-    names: Mapping[str, Value]
-    variables: Mapping[str, Node]
-    slots: Mapping[str, Value]
-    out: tuple[Statement, ...]
-    wider: Mapping[str, Kind]
-    locals: int
-    exits: int
-    jumps: int
-    ended: bool
-    assumptions: Assumptions
-
-
-def snapshot(frame: Frame) -> Saved:
-    """Return the present state that the elaboration of a loop changes."""
-    ctx = frame.ctx
-    return Saved(
-        dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
-        dict(frame.wider), len(ctx.locals), len(frame.exits or ()), len(frame.jumps), ctx.ended,
-        ctx.assumptions,
-    )  # fmt: skip
-
-
-def restore(frame: Frame, saved: Saved) -> None:
-    """Undo the elaboration since the snapshot."""
-    ctx = frame.ctx
-    frame.names, frame.variables = dict(saved.names), dict(saved.variables)
-    frame.slots, frame.wider = dict(saved.slots), dict(saved.wider)
-    ctx.out[:] = saved.out
-    dropped = frozenset(ctx.locals[saved.locals :])
-    ctx.prologue[:] = [
-        statement
-        for statement in ctx.prologue
-        if not (isinstance(statement, Alloc) and statement.node in dropped)
-    ]
-    del ctx.locals[saved.locals :]
-    if frame.exits is not None:
-        del frame.exits[saved.exits :]
-    del frame.jumps[saved.jumps :]
-    ctx.ended = saved.ended
-    ctx.assumptions = saved.assumptions

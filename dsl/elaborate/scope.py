@@ -16,12 +16,14 @@ from types import FunctionType
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
+from ...lowering.ir.assignments import Alloc, Statement
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 from ..source import surface as s
 from ..source.desugar import leaves
 from ..source.function_source import MISSING
 from ..values.builder import Context, Use
+from ..values.range_analysis import Assumptions
 from ..values.types import Kind
 from ..values.values import Array, Value
 from .captures.inputs import Inputs
@@ -519,3 +521,49 @@ def sources(frame: Frame, node: Node) -> set[Node]:
         )
         new = {base for bases in bound for base in bases} - aliases
     return aliases
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The state of an elaboration before a loop, for `restore`."""
+
+    names: Mapping[str, Value]
+    variables: Mapping[str, Node]
+    slots: Mapping[str, Value]
+    out: tuple[Statement, ...]
+    wider: Mapping[str, Kind]
+    locals: int
+    exits: int
+    jumps: int
+    ended: bool
+    assumptions: Assumptions
+
+
+def snapshot(frame: Frame) -> Saved:
+    """Return the present state that the elaboration of a loop changes."""
+    ctx = frame.ctx
+    return Saved(
+        dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
+        dict(frame.wider), len(ctx.locals), len(frame.exits or ()), len(frame.jumps), ctx.ended,
+        ctx.assumptions,
+    )  # fmt: skip
+
+
+def restore(frame: Frame, saved: Saved) -> None:
+    """Undo the elaboration since the snapshot."""
+    ctx = frame.ctx
+    frame.names, frame.variables = dict(saved.names), dict(saved.variables)
+    frame.slots, frame.wider = dict(saved.slots), dict(saved.wider)
+    ctx.out[:] = saved.out
+    dropped = frozenset(ctx.locals[saved.locals :])
+    ctx.prologue[:] = [
+        statement
+        for statement in ctx.prologue
+        if not (isinstance(statement, Alloc) and statement.node in dropped)
+    ]
+    del ctx.locals[saved.locals :]
+    if frame.exits is not None:
+        del frame.exits[saved.exits :]
+    del frame.jumps[saved.jumps :]
+    ctx.ended = saved.ended
+    ctx.assumptions = saved.assumptions

@@ -188,7 +188,7 @@ def step(frame: Frame, statement: s.Statement) -> None:
             effects.evaluation(frame, statement)
         case s.Define(function):
             defaults = default_values(frame, function.params)
-            frame.names[function.name] = Lazy(function, frame, defaults)
+            bindings.bind(frame, function.name, Lazy(function, frame, defaults), statement.span)
         case s.Break():
             ctx.emit(Break())
         case s.Continue():

@@ -19,8 +19,7 @@ from ...values.builder import error
 from ...values.values import Value
 from .. import object_attributes
 from ..expressions import evaluate, evaluated
-from ..loop_carried import restore, snapshot
-from ..scope import Frame, names_in, target_names
+from ..scope import Frame, names_in, restore, snapshot, target_names
 
 Apply = Callable[[s.Function, tuple[Value, ...]], Value]
 """Calls a function of the source that is defined where the call of `any` or `all` stands."""

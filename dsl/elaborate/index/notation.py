@@ -25,6 +25,7 @@ from ...values.stores import part_updated, require_storable
 from ...values.types import FALSE, TRUE, Kind, both, cast, negate
 from ...values.values import Array, Handle, Scalar, Static, Value
 from ..aliasing import looking_at
+from ..bindings import bind
 from ..expressions import evaluate, subscript_value, tested
 from ..names import is_letter
 from ..operators import value_of
@@ -375,6 +376,14 @@ def _emit_statement(
         ctx.assumptions, ctx.domain, ctx.conditions = assumptions, domain, conditions
 
 
+def _bind_new(frame: Frame, target: s.Name, array: Array) -> None:
+    """Bind a name to a new array; refused, or peeled, where a loop carries a number or tuple."""
+    if isinstance(frame.slots.get(target.id, array), Array):
+        frame.names[target.id] = array
+    else:
+        bind(frame, target.id, array, target.span)
+
+
 def _emit_assignment(
     frame: Frame,
     target: s.Subscript,
@@ -398,7 +407,7 @@ def _emit_assignment(
             if bound.kind.dtype is not scalar.kind.dtype and _has_sizes(frame, bound) is None:
                 raise refusals.written_or_new(target.value)  # the element type would depend on it
         node = ctx.node(written.name, shape, scalar.kind.dtype)
-        frame.names[target.value.id] = ctx.whole(node, target.span)
+        _bind_new(frame, target.value, ctx.whole(node, target.span))
         access = Access(node, tuple(var(letters.outer[name]) for name in written.letters))
         kind = Kind(node.dtype)
     else:

@@ -341,6 +341,42 @@ def largest_pair(x: Any) -> Any:
     return best
 
 
+def none_among_the_items(x: Any) -> Any:
+    t, u = (None, 0.0), ((None, 2), None)
+    for k in range(4):
+        t = (x[k], t[1] + (0.0 if t[0] is None else t[0]))
+        u = ((x[k : k + 2], 3), u[0][1])
+    return t, u
+
+
+def none_among_the_items_of_nested_loops(A: Any) -> Any:
+    t = (None, 0)
+    for k in range(4):
+        for j in range(2):
+            t = (A[k, j], k) if t[0] is None or A[k, j] > t[0] else t
+    return t
+
+
+def none_beside_numbers_that_are_found_late(x: Any) -> Any:
+    best, state = None, [0.0]
+    for k in range(3):
+        for v in x:
+            state = [state[0] + v]
+        if best is None or state[0] > best[0]:
+            best = (state[0], k)
+    return best
+
+
+def one_tuple(x: Any) -> Any:
+    a = (0, 1)
+    b = a
+    for v in x:
+        if v > 0:
+            a = b
+        b = a
+    return a is b
+
+
 def matrix_power(x: Any) -> Any:
     def times(a: Any, b: Any) -> Any:
         return tuple(tuple(u[0] * b[0][k] + u[1] * b[1][k] for k in (0, 1)) for u in a)
@@ -411,10 +447,22 @@ def test_a_run_time_number_of_iterations(n: int) -> None:
         ("s = (1, 2)\nt = s\nfor v in x:\n    s = (2, 3)\nreturn 1.0 if s is t else 0.0",
          "one tuple or list on some paths"),
         ("w = None\nfor v in x:\n    if v > 0: w = v\nreturn w", "None before the loop"),
+        ("s = ('a', 1)\nfor v in x:\n    s = (v, 1)\nreturn s[0]",
+         "`s[0]` is str 'a' before the loop, and a run-time float64 inside"),
+        ("s = (None, 1)\nwhile s[1] < 3:\n    s = (x[0], s[1] + 1)\nreturn s[0]",
+         "`s[0]` is None before the loop, and a run-time float64 inside"),
+        ("s = (x[x > 0], 1)\nfor v in x:\n    s = (x[x > v], 1)\nreturn s[0].sum()",
+         "before the loop, and another inside"),
     ],
 )  # fmt: skip
 def test_what_has_no_slots_is_refused(body: str, says: str) -> None:
     assert refused("x", body, np.arange(3.0), says=(says,))
+
+
+@pytest.mark.parametrize("a", [-3, 0, 2])
+def test_none_that_no_iteration_reads_needs_no_first_iteration(a: int) -> None:
+    body = "y = None\nfor k in range(a, a + 3):\n    y = x * k\nreturn y"
+    assert_same(run("numpy", "x, a", body, np.arange(3.0), a), np.arange(3.0) * (a + 2))
 
 
 def test_the_smallest_and_largest_of_tuples() -> None:

@@ -277,3 +277,32 @@ def test_a_number_of_iterations_that_an_argument_gives() -> None:
     x = np.array([3, 200], np.uint8)
     for n in (1, 2, 3, 4, 2, 5):
         assert_same(f(x, n), plain("x, n", body, x, n))
+
+
+CARRIED_TARGETS = {
+    "numbers": "s = a + b",
+    "exchanged": "s = s * 3 + a + 2 * b if (a, b) != (b, a) else s",
+    "jumps": "s += b\n        if s > 20: break\n        a += s",
+}
+
+
+@pytest.mark.parametrize(
+    "items", ["((1, 2), (3, 4.5))", "((s, a), (a, s))", "((b, a), (a, s + 1))"]
+)
+@pytest.mark.parametrize("body", CARRIED_TARGETS.values(), ids=CARRIED_TARGETS)
+def test_an_outer_loop_carries_the_targets_of_an_unrolled_one(body: str, items: str) -> None:
+    text = (
+        f"a = b = s = 0\nfor k in range(n):\n    s += a\n    for a, b in {items}:\n"
+        f"        {body}\nreturn a, b, s"
+    )
+    for n in (0, 3):
+        got, expected = run("numpy", "n", text, n), plain("n", text, n)
+        assert got == expected
+
+
+def test_an_outer_loop_carries_tuples_in_the_targets_of_an_unrolled_one() -> None:
+    body = (
+        "a, s = (0, 1), 0\nwhile s < 90:\n    s += a[0] + 1\n"
+        "    for a, (b, c) in (((1, 2), (2, a)), ((3, s), (4, a))): s += b + c[1]\nreturn s, a"
+    )
+    assert run("cc", "", body) == plain("", body)

@@ -419,3 +419,42 @@ def test_functions_that_an_iteration_sets_first_are_its_own(body: str, backend: 
     arguments = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.5, 0.0])
     given = tuple(value.copy() for value in arguments)
     assert_same(run(backend, "x, y", body, *arguments), plain("x, y", body, *given))
+
+
+MADE_BY_AN_INDEX_STATEMENT = {
+    "a number": "c, s = 0.0, 0.0\nfor k in range(3):\n    s = s + c\n    {make}\nreturn s, c",
+    "a tuple": "c, s = (0.0, 1), 0.0\nfor k in range(3):\n    s = s + c[0]\n    {make}\nreturn s",
+    "None": (
+        "c, s = None, 0.0\nfor k in range(3):\n    if c is not None: s += c[0]\n"
+        "    {make}\nreturn s"
+    ),
+    "nested": (
+        "c, s = 0.0, 0.0\nfor k in range(2):\n    for j in range(2):\n        s = s + c\n"
+        "        {make}\nreturn s"
+    ),
+    "set first": "c, s = 0.0, 0.0\nfor k in range(3):\n    {make}\n    s += c[0]\nreturn s",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body", MADE_BY_AN_INDEX_STATEMENT.values(), ids=MADE_BY_AN_INDEX_STATEMENT
+)
+def test_an_index_statement_makes_an_array_of_what_was_none(body: str) -> None:
+    x = np.array([0.5, -2.0, 3.0])
+    got = run("numpy", "x", body.format(make="c[i] = x[i] * (k + 2)"), x)
+    assert_same(got, plain("x", body.format(make="c = x * (k + 2)"), x))
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("c, s, k = 0.0, 0.0, 0\nwhile k < 3:\n    s = s + c\n    c[i] = x[i] * k\n"
+         "    k += 1\nreturn s",
+         "`c` is float 0.0 before the loop and f64[3] inside"),
+        ("h, s = 0, 0\nfor k in range(3):\n    s += 1 if h == 0 else 2\n"
+         "    def h(): return 3\nreturn s",
+         "`h` is a number before the loop and a function inside"),
+    ],
+)  # fmt: skip
+def test_what_becomes_another_thing_in_a_loop_is_refused(body: str, says: str) -> None:
+    assert refused("x", body, np.ones(3), says=(says,)).code == "CD0208"

@@ -456,3 +456,45 @@ def test_attributes_that_a_class_computes_are_read_and_not_assigned(body: str) -
         pe.cd_from_source(f"def f(o):\n    {body}", {}, backend="numpy")(scaled)
     assert vars(scaled)["q"] == 2
     assert "t" not in vars(scaled)
+
+
+class Pair:
+    def __init__(self) -> None:
+        self.state, self.last, self.n = (0.0, 1), None, 1
+
+    def step(self, v: Any) -> Any:
+        self.state = (self.state[0] + v, self.state[1] + 1)
+        self.n += v
+        return self.state[0]
+
+
+def steps(self: Any, x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s += self.step(v)
+        if s > 3:
+            self.state = (0, self.state[1])
+    return s, self.state
+
+
+def exchanges(self: Any, x: Any) -> Any:
+    while self.state[1] < 9:
+        old = self.state
+        self.state = (old[0] + x[0], old[1] + 1)
+        if old[0] > 1:
+            return old
+    return self.state
+
+
+def first_of_all(self: Any, x: Any) -> Any:
+    for k in range(len(x)):
+        self.last = (x[k], k) if self.last is None else (self.last[0] + x[k], k)
+    return self.last
+
+
+@pytest.mark.parametrize("method", [steps, exchanges, first_of_all])
+def test_a_loop_carries_a_tuple_that_is_an_attribute(method: Callable[..., Any]) -> None:
+    ours, theirs = Pair(), Pair()
+    x = np.array([0.5, 2.0, 1.5, -0.25])
+    assert cd(method)(ours, x) == method(theirs, x)
+    assert vars(ours) == vars(theirs)

@@ -235,13 +235,22 @@ def clip(
     if not is_none(low) and not is_none(high):
         low, high = (v if items_of(v) is None else array_of(site, v) for v in (low, high))
         a = _of_common_type(site, a, low, high)
+    # of equal zeros, extremes give the first; NumPy's `clip` the limit, but of halves, and between
+    # two limits of one element
+    keeps = _is_one_element(low) and _is_one_element(high)
     for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
         if not is_none(limit):
-            # of equal zeros, extremes give the first; NumPy's `clip` the limit, but of halves
-            is_half = powers.kind_of(site, a).dtype == dtypes.float16
-            operands = [a, limit] if is_half else [limit, a]
+            first = keeps or powers.kind_of(site, a).dtype == dtypes.float16
+            operands = [a, limit] if first else [limit, a]
             a = elementwise(site.ctx, combine_of(ufunc), operands, site.span)
     return a
+
+
+def _is_one_element(limit: Value) -> bool:
+    """Whether a limit of `clip` is a number, or an array of one element."""
+    if isinstance(limit, Array):
+        return all(extent.constant == 1 for extent in limit.shape)
+    return not is_none(limit)
 
 
 def _of_common_type(site: Site, a: Value, *limits: Value) -> Value:

@@ -308,3 +308,21 @@ def test_clip_gives_numpys_zeros_and_nans(dtype: type[np.floating], backend: str
         assert_same(got, expected)
         numbers = ~np.isnan(expected)
         assert_same(np.signbit(got)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize(
+    "limits",
+    ["a, b", "b, a", "0.0, 1.0", "-1.0, -0.0", "a, None", "None, b", "a, 1.0", "np.ones(1), b"],
+)
+def test_clip_between_numbers_keeps_a_zero_that_equals_one(
+    limits: str, dtype: type[np.floating], backend: str
+) -> None:
+    x = np.array([0.0, -0.0, 1.0, -1.0, np.nan], dtype)
+    body = f"return np.clip(x, {limits}), np.clip(x[1], {limits})"
+    for numbers in product((dtype(0.0), dtype(-0.0)), repeat=2):
+        found = run(backend, "x, a, b", body, x, *numbers)
+        for got, expected in zip(found, plain("x, a, b", body, x, *numbers)):
+            assert_same(got, expected)
+            given = ~np.isnan(expected)
+            assert_same(np.signbit(got)[given], np.signbit(expected)[given])

@@ -184,7 +184,7 @@ def _add_replaced_arrays(
     completes, first = runs and not leaves(body), partial(_first_array_use, frame)
     for name, before in entry.items():
         current = frame.names.get(name)
-        becomes_array = not isinstance(before, Array) and isinstance(current, Array)
+        becomes_array = not isinstance(before, Array | Unset) and isinstance(current, Array)
         if name in exempt or name in rebound or current is None:
             continue
         if not (becomes_array or isinstance(before, Array)):

@@ -458,3 +458,8 @@ def test_an_index_statement_makes_an_array_of_what_was_none(body: str) -> None:
 )  # fmt: skip
 def test_what_becomes_another_thing_in_a_loop_is_refused(body: str, says: str) -> None:
     assert refused("x", body, np.ones(3), says=(says,)).code == "CD0208"
+
+
+def test_a_name_of_an_ended_loop_may_become_an_array() -> None:
+    body = "for c in range(3): s = c\nfor k in range(n):\n    c[i] = x[i] * k\nreturn c"
+    assert_same(run("numpy", "x, n", body, np.ones(2), 3), np.full(2, 2.0))

@@ -13,11 +13,11 @@ from ....lowering.ir.indexing import Affine, Range, Symbol, const, multiply, var
 from ....lowering.ir.ops import ARGMAX, ARGMIN, OPS
 from ...numpy import table
 from ...source import surface as s
-from ...values.arrays import describe
+from ...values.arrays import as_scalar, describe
 from ...values.builder import Context, Use, error
 from ...values.fix_hints import WAYS_OUT
 from ...values.range_analysis import Assumptions, extreme
-from ...values.types import Kind, both, cast, truth
+from ...values.types import Kind, both, cast, kind_of_number, truth
 from ...values.values import Scalar, Static, Value
 from ..expressions import evaluate, tested
 from ..names import bound_index_variable, is_letter
@@ -80,6 +80,8 @@ def reduce_letters(
     if binders is None:
         for key in reduced:
             letters.implicit.setdefault(key, span)
+    if isinstance(value, Static) and kind_of_number(value.value) is not None:
+        value = as_scalar(value, span)
     if not isinstance(value, Scalar):
         raise error(
             "CD0416", CdTypeError, f"`{name}` over index letters needs one number per point", span,
@@ -88,7 +90,7 @@ def reduce_letters(
     reduced_domain = Domain(ranges, predicate)
     if predicate is not None and name in ("max", "min") and value.kind.dtype.kind in "iu":
         _check_nonempty(ctx, name, reduced_domain, span)
-    return _build_reduction(name, value, reduced_domain, accumulate, span)
+    return _build_reduction(ctx, name, value, reduced_domain, accumulate, span)
 
 
 def _check_nonempty(ctx: Context, name: str, reduced_domain: Domain, span: Span) -> None:
@@ -238,7 +240,7 @@ def _binder_bounds(frame: Frame, iterable: s.Expr) -> tuple[Affine, Affine]:
 
 
 def _build_reduction(
-    name: str, value: Scalar, domain: Domain, accumulate: Kind | None, span: Span
+    ctx: Context, name: str, value: Scalar, domain: Domain, accumulate: Kind | None, span: Span
 ) -> Scalar:
     """Return the reduction of a number over a domain, in NumPy's result type or the requested one.
 
@@ -266,25 +268,33 @@ def _build_reduction(
         kind = accumulate
     elif name == "mean":
         kind = kind if kind.dtype.kind in "fc" else Kind(dtypes.float64)
-    elif name in ("sum", "prod") and not kind.weak:
-        kind = Kind(kind.dtype.summed)
+    elif name in ("sum", "prod"):
+        kind = Kind(kind.dtype.summed, kind.weak)
     if kind.dtype.kind not in row.admits:
         raise error("CD0404", CdTypeError, f"`{name}` is not defined for {kind}", span)
     dtype = kind.dtype.compute
     total = Reduce(row, domain, cast(value.expr, dtype), dtype, span=span)
     if name != "mean":
         return Scalar(total, kind)
-    return Scalar(Apply(OPS["div"], (total, cast(_point_count(domain, span), dtype)), dtype), kind)
+    quotient_dtype = dtype if dtype.kind in "fc" else dtypes.float64
+    operands = (total, _point_count(ctx.assumptions, domain, span))
+    quotient = Apply(
+        OPS["div"], tuple(cast(side, quotient_dtype) for side in operands), quotient_dtype
+    )
+    return Scalar(cast(quotient, dtype), kind)
 
 
-def _point_count(domain: Domain, span: Span) -> Expr:
-    """Return the number of points of a domain: a product of extents for a box, otherwise a sum."""
+def _point_count(assumptions: Assumptions, domain: Domain, span: Span) -> Expr:
+    """Return the number of points of a domain: a product of extents for a box, otherwise a sum.
+
+    A range whose end is before its start, as that of `k < i - 1` at 0, has no points.
+    """
     symbols = set(domain.symbols)
     nested = any((r.lo.symbols() | r.hi.symbols()) & symbols for r in domain.ranges)
     if domain.where is None and not nested:
         count = const(1)
         for r in domain.ranges:
-            count = multiply(count, r.hi - r.lo)
+            count = multiply(count, assumptions.maximum(r.hi - r.lo, const(0)))
         return Position(count)
     unit = Position(const(1))
     return Reduce(OPS["add"], domain, unit, dtypes.int64, span=span)

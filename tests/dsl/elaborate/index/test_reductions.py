@@ -140,3 +140,40 @@ def test_a_position_counts_rows_that_are_as_long_as_the_longest(backend: str) ->
     assert run(backend, "x", "return argmax[i, j <= i + 2](x[i, j])", x) == 14
     assert run(backend, "x", "return argmax[i, j < i](x[i, j])", x) == 2 * 2 + 1
     assert run(backend, "x", "return argmin[j <= i, i](x[i, j])", x) == 0
+
+
+EMPTY_MEANS = {
+    "mean[k in range(p, q)](x[k])": [np.nan] * 4,
+    "mean[k in range(i, 2)](x[k])": [1.5, 2.0, np.nan, np.nan],
+    "mean[k < i - 1](x[k])": [np.nan, np.nan, 1.0, 1.5],
+    "mean[k in range(i, 2), l in range(i, 2)](x[k] + x[l])": [3.0, 4.0, np.nan, np.nan],
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), EMPTY_MEANS.items())
+def test_the_mean_over_a_range_that_ends_before_it_starts_is_nan(
+    text: str, expected: list[float], backend: str
+) -> None:
+    y = run(backend, "y, x, p, q", f"y[i] = {text}\nreturn y", np.zeros(4), np.arange(1.0, 5), 3, 1)
+    assert_same(y, np.array(expected))
+
+
+TYPED = {
+    "mean(n[i], acc=i64)": np.int64(20),
+    "mean(n[i], acc=i8)": np.int8(20),
+    "sum[k in range(3)](2)": 6,
+    "prod[k in range(3)](2.0)": 8.0,
+    "mean[k in range(3)](7)": np.float64(7),
+    "sum[k in range(3)](np.int8(100))": np.int64(300),
+    "sum[k in range(3)](True)": 3,
+    "sum(not n[i])": 1,
+    "max[k in range(3)](True)": True,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TYPED.items())
+def test_a_reduction_has_the_type_of_its_numbers_or_the_one_asked_for(
+    text: str, expected: object, backend: str
+) -> None:
+    result = run(backend, "n", f"return {text}", np.array([0, 20, 41], np.int8))
+    assert (result, type(result)) == (expected, type(expected))

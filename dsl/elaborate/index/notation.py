@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdIndexError, CdNameError, CdSyntaxError, CdTypeError, Label, Span
 from ....base.lazy_import import lazy_modules
-from ....lowering.ir.assignments import Access, Assign
+from ....lowering.ir.assignments import Access, Assign, Statement
 from ....lowering.ir.expressions import Domain, Dynamic, Expr
 from ....lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ....lowering.ir.ops import OPS, Op
@@ -30,6 +30,7 @@ from ..expressions import evaluate, subscript_value, tested
 from ..names import is_letter
 from ..operators import value_of
 from ..scope import Frame, Guard, Letters
+from .point_writes import at_points
 from .range_inference import bounded, inferred, no_range, pinned, tighten, undecided
 from .subscript_rules import refuse_captured_letters
 
@@ -71,8 +72,8 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
     frame.letters = letters
     try:
         fresh = _may_define(frame, target, op)
-        with ctx.block():
-            count = len(ctx.locals)
+        count = len(ctx.locals)
+        with ctx.block(), at_points(ctx, span):
             ctx.uses = []
             _elaborate_target(frame, target, fresh)
             letters.on_left = False
@@ -81,7 +82,7 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
             _elaborate_target(frame, target, fresh)
             _elaborate_value(frame, value)
             uses, ctx.uses = ctx.uses, None
-            del ctx.locals[count:]
+        del ctx.locals[count:]
         _pin_extents(frame, uses)
         letters.opened = {}
         _check_equal_sizes(frame)  # equal sizes decide whether the array is overwritten
@@ -327,11 +328,38 @@ def _guard_test(frame: Frame, guard: Guard) -> Expr:
         outer, implicit = letters.outer, letters.implicit
         letters.outer, letters.implicit = {name: outer[name] for name in guard.names}, {}
         try:
-            test = tested(frame, guard.test)
+            with at_points(frame.ctx, guard.test.span):
+                test = tested(frame, guard.test)
         finally:
             letters.outer, letters.implicit = outer, implicit
-        expr = test.expr if isinstance(test, Scalar) else TRUE if test.value else FALSE
+        expr = _test_expr(test)
     return negate(expr) if guard.negated else expr
+
+
+def _test_expr(test: Scalar | Static) -> Expr:
+    return test.expr if isinstance(test, Scalar) else TRUE if test.value else FALSE
+
+
+def elaborated_test(
+    frame: Frame, test: s.Expr, names: tuple[str, ...]
+) -> tuple[Expr, list[Statement]]:
+    """Return a guard's test over its index variables, and the statements that compute it.
+
+    Neither is emitted: the ranges of the index variables are those of the statements inside.
+    """
+    ctx = frame.ctx
+    letters, outer_uses, count = Letters(), ctx.uses, len(ctx.locals)
+    frame.letters, ctx.uses = letters, []
+    try:
+        with ctx.block() as out:
+            for name in names:
+                evaluate(frame, s.Name(name, test.span))
+            letters.on_left = False
+            expr = _test_expr(tested(frame, test))
+    finally:
+        frame.letters, ctx.uses = None, outer_uses
+        del ctx.locals[count:]
+    return expr, out
 
 
 def _emit_statement(

@@ -23,6 +23,7 @@ from ..expressions import evaluate, tested
 from ..names import bound_index_variable, is_letter
 from ..operators import as_affine, value_of
 from ..scope import Frame, Letters, names_in, new_letter
+from .point_writes import at_points
 from .range_inference import bounded, no_range, pinned, tighten, undecided
 
 _OP_NAMES = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min", "any": "or",
@@ -66,8 +67,9 @@ def reduce_letters(
                     else:
                         tests.append(_binder_test(frame, part))
         else:
-            tests += (_binder_test(frame, binder) for binder in comparisons)
-            value = value_of(evaluate(frame, argument))
+            with at_points(ctx, argument.span):
+                tests += (_binder_test(frame, binder) for binder in comparisons)
+                value = value_of(evaluate(frame, argument))
             _set_extents(letters, reduced, bound_ranges, tests, ctx.uses[first_use:], assumptions)
             ranges, predicate = tuple(Range(x, const(0), const(1)) for x in reduced.values()), None
     finally:
@@ -80,17 +82,23 @@ def reduce_letters(
     if binders is None:
         for key in reduced:
             letters.implicit.setdefault(key, span)
-    if isinstance(value, Static) and kind_of_number(value.value) is not None:
-        value = as_scalar(value, span)
-    if not isinstance(value, Scalar):
-        raise error(
-            "CD0416", CdTypeError, f"`{name}` over index letters needs one number per point", span,
-            label=f"this is {describe(value)}",
-        )  # fmt: skip
+    value = _number(name, value, span)
     reduced_domain = Domain(ranges, predicate)
     if predicate is not None and name in ("max", "min") and value.kind.dtype.kind in "iu":
         _check_nonempty(ctx, name, reduced_domain, span)
     return _build_reduction(ctx, name, value, reduced_domain, accumulate, span)
+
+
+def _number(name: str, value: Value, span: Span) -> Scalar:
+    """Return what is reduced at each point. CdTypeError CD0416 where it is no number."""
+    if isinstance(value, Scalar):
+        return value
+    if isinstance(value, Static) and kind_of_number(value.value) is not None:
+        return as_scalar(value, span)
+    raise error(
+        "CD0416", CdTypeError, f"`{name}` over index letters needs one number per point", span,
+        label=f"this is {describe(value)}",
+    )  # fmt: skip
 
 
 def _check_nonempty(ctx: Context, name: str, reduced_domain: Domain, span: Span) -> None:

@@ -1,7 +1,7 @@
-"""Elaboration of `if`: static and run-time branches, merged names, guards on index variables.
+"""Elaboration of `if`: static and run-time branches, and the names that are merged behind them.
 
 At the join of a run-time branch every name gets one location, as by a phi; at the points of index
-variables a branch becomes selects (if-conversion), and a guard restricts the domain of statements.
+variables a branch becomes selects (if-conversion).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
+from ...base.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from ...lowering.ir.node import Node
@@ -27,10 +27,8 @@ from . import object_attributes
 from .bindings import copy_into, is_number, same_binding, spelled
 from .early_exit import returns_inside
 from .expressions import tested
-from .index.free_variables import idle_reduction
-from .index.notation import index_statement
 from .recovery import Problems
-from .scope import RESULT, Frame, Guard, Run, is_result, parts, sources
+from .scope import RESULT, Frame, Run, is_result, sources
 from .select import require_both_joined
 from .truth import given_in, note_choice, require_alike, select, settle_test
 
@@ -374,69 +372,3 @@ def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
         else:
             out[name] = Unset("differs between the sides of an `if`", statement.span)
     frame.names = out
-
-
-def guard(frame: Frame, statement: s.If, names: tuple[str, ...], run: Run) -> None:
-    """Elaborate an `if` on index variables: it restricts the domain of every statement inside.
-
-    A test that reads arrays and guards more than one statement is evaluated once, into a mask.
-    CdSyntaxError CD0509 for a reduction in it that binds none of its index variables.
-    """
-    if (idle := idle_reduction(frame, statement)) is not None:
-        raise _reduces_nothing(idle)
-    is_shared = len(statement.then) > 1 or bool(statement.orelse)
-    mask = (
-        _evaluate_mask(frame, statement.test, names)
-        if is_shared and _reads_array(statement.test)
-        else None
-    )
-    outer = frame.guards
-    try:
-        frame.guards = (*outer, Guard(statement.test, False, names, mask))
-        run(frame, statement.then)
-        frame.guards = (*outer, Guard(statement.test, True, names, mask))
-        run(frame, statement.orelse)
-    finally:
-        frame.guards = outer
-
-
-def _reduces_nothing(call: s.Call) -> CdError:
-    """Return the error for a reduction of a guard's test without index variables of its own."""
-    name = call.function.span.text
-    return error(
-        "CD0509", CdSyntaxError,
-        f"`{name}(...)` reduces over nothing: every index in it is on the left of a statement "
-        "inside the `if`", call.span,
-        helps=(f"name the index to reduce over, one that is not on the left: `{name}[k](...)`",),
-    )  # fmt: skip
-
-
-def _reads_array(test: s.Expr) -> bool:
-    """Whether a test contains a subscript."""
-    return any(isinstance(part, s.Subscript) for part in _walk_parts(test))
-
-
-def _walk_parts(node: object) -> Iterator[object]:
-    """Yield a node of the syntax and all nodes below it, in pre-order."""
-    yield node
-    for part in parts(node):
-        yield from _walk_parts(part)
-
-
-def _evaluate_mask(frame: Frame, test: s.Expr, names: tuple[str, ...]) -> Array:
-    """Return the guard's test over its index variables, stored in an array of bools."""
-    mask_name = "where"
-    while mask_name in frame.names or mask_name in frame.locals:
-        mask_name += "_"
-    indices = tuple(s.Name(name, test.span) for name in names)
-    target = s.Subscript(s.Name(mask_name, test.span), indices, test.span)
-    outer, frame.guards = frame.guards, ()
-    frame.locals = frame.locals | {mask_name}
-    try:
-        index_statement(frame, target, None, test, test.span)
-        mask = frame.names.pop(mask_name)
-    finally:
-        frame.guards = outer
-        frame.locals = frame.locals - {mask_name}
-    assert isinstance(mask, Array)
-    return mask

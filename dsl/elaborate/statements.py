@@ -61,12 +61,15 @@ if TYPE_CHECKING:
         early_exit,
         effects,
     )
+    from .index import guards
     from .targets import places
 else:  # imported lazily: few programs need them
     branches, control_flow, bindings, declarations, effects = lazy_modules(
         __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects"
     )
-    early_exit, places = lazy_modules(__package__, ".early_exit", ".targets.places")
+    early_exit, guards, places = lazy_modules(
+        __package__, ".early_exit", ".index.guards", ".targets.places"
+    )
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
@@ -167,7 +170,7 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.While():
             control_flow.repeat(frame, statement, run)
         case s.If() if names := guard_letters(frame, statement):
-            branches.guard(frame, statement, names, run)
+            guards.guard(frame, statement, names, run)
         case s.If():
             branches.branch(frame, statement, run)
         case s.Comment(text, inner):

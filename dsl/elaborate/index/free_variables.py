@@ -36,6 +36,12 @@ def guard_letters(frame: Frame, statement: s.If) -> tuple[str, ...]:
     return tuple(dict.fromkeys(free))
 
 
+def free_letters(frame: Frame, node: object, names: tuple[str, ...]) -> bool:
+    """Whether some of a guard's index variables `names` are free in a part of its test."""
+    left = frozenset(names)
+    return any(name.id in left for name in _free(frame, node, frozenset(), left, True))
+
+
 def idle_reduction(frame: Frame, statement: s.If) -> s.Call | None:
     """Return a reduction of a guard's test whose index variables are all on the left inside."""
     left = frozenset(_letters_on_left(frame, (*statement.then, *statement.orelse)))

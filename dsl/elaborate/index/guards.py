@@ -20,9 +20,8 @@ from ...source import surface as s
 from ...values.builder import error
 from ...values.values import Array, Scalar
 from ..expressions import evaluate
-from ..loop_carried import restore, snapshot
 from ..operators import value_of
-from ..scope import Frame, Guard, Run, parts
+from ..scope import Frame, Guard, Run, parts, restore, snapshot
 from .free_variables import free_letters, idle_reduction
 from .notation import elaborated_test, index_statement
 from .point_writes import written_outside

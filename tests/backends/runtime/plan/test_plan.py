@@ -263,7 +263,7 @@ def test_a_plan_of_one_stream_starts_no_thread(scene: Any) -> None:
         step()
     threads = threading.active_count()
     plan()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 def test_a_cancelled_run_ends_and_the_plan_goes_on(scene: Any) -> None:

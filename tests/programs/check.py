@@ -41,7 +41,7 @@ from .devices import OnDevice, on_device, orders
 from .model import Owner, Program, plain
 from .open_sizes import after_another_value, open_sizes
 from .outcomes import Outcome, difference, near, nudged, nudged_all, run
-from .plain_expressions import FirstZeros
+from .plain_expressions import FirstZeros, joined_extreme
 from .thresholds import lowered
 from .variants import variant
 from .ways import Ways
@@ -328,7 +328,11 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
         extremes = re.search(r"\bm(ax|in)\(", program.text) is not None
         expected = _may_copy(_joined(expected, outcome, extremes), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
-    if why is not None and not _inexact(program, expected) and not _zeros_decide(program, outcome):
+    if (
+        why is not None
+        and not _inexact(program, expected)
+        and not _zeros_or_types_decide(program, outcome)
+    ):
         _found(case, check, why)
 
 
@@ -384,9 +388,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number | np.bool_)
 
 
-def _zeros_decide(program: Program, outcome: Outcome) -> bool:
-    """Whether plain NumPy gives an outcome where of two zeros the first is the larger one."""
-    expected = of_python(program, {**NAMES, "np": FirstZeros()})
+def _zeros_or_types_decide(program: Program, outcome: Outcome) -> bool:
+    """Whether plain NumPy gives an outcome where of two zeros the first is the larger one, and
+    Python's extremes of numbers have their joined type."""
+    extremes = {"max": joined_extreme(max), "min": joined_extreme(min)}
+    expected = of_python(program, {**NAMES, "np": FirstZeros(), **extremes})
     rtol = 1e-5 if program.rounds else 0.0
     return difference(outcome, expected, signs=False, rtol=rtol) is None
 

@@ -50,6 +50,19 @@ def first_zero_of(reduction: Callable[..., Any]) -> Callable[..., Any]:
     return reduced
 
 
+def joined_extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Python's `max` or `min`, of several numbers in their joined type."""
+
+    def chosen(*values: Any, **options: Any) -> Any:
+        best = choose(*values, **options)
+        numbers = len(values) > 1 and all(isinstance(v, int | float | np.number) for v in values)
+        if not numbers or not any(isinstance(v, np.number) for v in values):
+            return best
+        return np.result_type(*values).type(best)
+
+    return chosen
+
+
 class FirstZeros:
     """NumPy with such extremes."""
 

@@ -10,6 +10,7 @@ recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
@@ -27,7 +28,7 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.expressions import Const, Domain, Index, Read
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, minimum, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, direct_effects, statements
 from ..values.call_site import LIBRARY
@@ -169,15 +170,18 @@ def footprint(
     node: Node, indices: list[tuple[Index, ...]], bound: Iterable[Symbol], symbol: SymbolFactory
 ) -> tuple[Domain, tuple[Affine, ...]]:
     """Return the domain and index of all elements of an array; an axis where a single
-    loop-invariant position is accessed contributes only that."""
+    loop-invariant position is accessed contributes only that, if it has it: no access may run."""
     ranges: list[Range] = []
     index: list[Affine] = []
     for axis, extent in enumerate(node.shape):
         positions = {subscripts[axis] for subscripts in indices}
         position = positions.pop() if len(positions) == 1 else None
+        at = Range(symbol("ijklmn"[axis % 6]), const(0), extent)
         if isinstance(position, Affine) and position.symbols().isdisjoint(bound):
-            index.append(position)
-            continue
-        ranges.append(Range(symbol("ijklmn"[axis % 6]), const(0), extent))
-        index.append(var(ranges[-1].symbol))
+            if position.constant is None or position.constant < (extent.constant or 0):
+                index.append(position)
+                continue
+            at = replace(at, lo=position, hi=minimum(position + 1, extent))
+        ranges.append(at)
+        index.append(var(at.symbol))
     return Domain(tuple(ranges)), tuple(index)

@@ -94,3 +94,14 @@ def test_arguments_of_calls_are_checked(text: str, backend: str) -> None:
 def test_steps_of_integers_that_do_not_fit_are_errors(text: str, backend: str) -> None:
     x = np.array([-128, 127], np.int8)
     assert _error(f"return {text}", backend, x, x).code == "CD0766"
+
+
+@pytest.mark.parametrize("shape", [(0, 1), (2, 0), (0,), (1, 1)])
+def test_calls_on_arrays_without_elements_are_checked(shape: tuple[int, ...], backend: str) -> None:
+    f = pe.cd_from_source(
+        "def f(x):\n    x -= np.interp(x, [0, 1, 1], [1, 1, 1])\n", {"np": np}, backend=backend
+    )
+    x = np.zeros(shape)
+    with pe.checked():
+        f(x)
+    np.testing.assert_array_equal(x, np.full(shape, -1.0))

@@ -39,6 +39,7 @@ from .scope import (
     FirstUse,
     Frame,
     assigned_names,
+    assigned_subscripts,
     first_use,
     loads_in,
     names_in,
@@ -435,7 +436,13 @@ def _require_created_again(
 ) -> None:
     """Require (NeedPeel) that an array which an index statement makes in each iteration is a new
     one in each: not one that the name was bound to meanwhile, and that others would see written."""
-    for name in sorted(not_set_first - entry.keys()):
+    made = {
+        target.value.id
+        for target in assigned_subscripts(statement.body)
+        if isinstance(target.value, s.Name)
+        and any(isinstance(item, s.Name) and is_letter(frame, item) for item in target.items)
+    }
+    for name in sorted((made & not_set_first) - entry.keys()):
         final = frame.names.get(name)
         if not isinstance(final, Array) or final.base is None:
             continue

@@ -186,6 +186,13 @@ def plain_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
             yield from _names_set_by(statement, subscripted=False)
 
 
+def assigned_subscripts(body: tuple[s.Statement, ...]) -> Iterator[s.Subscript]:
+    """Yield the targets of plain assignments that are subscripts."""
+    for statement in _walk_statements(body):
+        if isinstance(statement, s.Assign):
+            yield from (x for x in statement.targets if isinstance(x, s.Subscript))
+
+
 def new_letter(ctx: Context, name: str) -> Symbol:
     """Return a new symbol for an index variable of the source."""
     symbol = ctx.symbol(name)

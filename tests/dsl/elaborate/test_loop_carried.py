@@ -463,3 +463,22 @@ def test_what_becomes_another_thing_in_a_loop_is_refused(body: str, says: str) -
 def test_a_name_of_an_ended_loop_may_become_an_array() -> None:
     body = "for c in range(3): s = c\nfor k in range(n):\n    c[i] = x[i] * k\nreturn c"
     assert_same(run("numpy", "x, n", body, np.ones(2), 3), np.full(2, 2.0))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "u = y[s:s + h]\ny[s:s + h] = u + 1",
+        "u = y[s:s + h]\nu[:] = u * 2",
+        "u = y[s:s + h]\nu += s",
+    ],
+)
+def test_views_that_an_inner_loop_binds_are_free_in_each_iteration_of_a_while(
+    inner: str, backend: str
+) -> None:
+    indented = inner.replace("\n", "\n        ")
+    body = f"h = 1\nwhile h < len(y):\n    for s in range(0, len(y), 2 * h):\n        {indented}\n"
+    body += "    h *= 2\nreturn h"
+    mine, plains = np.arange(8.0), np.arange(8.0)
+    assert_same(run(backend, "y", body, mine), plain("y", body, plains))
+    assert_same(mine, plains)

@@ -446,10 +446,17 @@ def _update(
         return
     name = BINARY[statement.op]
     bits = {"bitand": "and", "bitor": "or"}
-    kind = location.array.kind if isinstance(location, Masked) else location.kind
-    if kind.dtype.kind == "b" and name in bits:
+    if name in bits and _holds_bools(location) and _holds_bools(value):
         name = bits[name]
     assign(frame.ctx, location, value, span, OPS[name])
+
+
+def _holds_bools(value: Value) -> bool:
+    """Whether a value is a bool or an array or selection of bools."""
+    if isinstance(value, Masked):
+        return _holds_bools(value.array)
+    kind = value.kind if isinstance(value, Array) else object_attributes.kind_of(value)
+    return kind is not None and kind.dtype.kind == "b"
 
 
 def _refuse_shared(frame: Frame, name: str, group: Group, statement: s.Augment) -> None:

@@ -11,7 +11,7 @@ import pytest
 from plusequals.base.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Block
 from tests.compare import assert_same
-from tests.language.ask import plain, run
+from tests.language.ask import plain, refused, run
 
 from .scenes import found, typed
 
@@ -115,3 +115,14 @@ def test_the_owner_of_a_part_is_evaluated_once_and_after_the_value(body: str) ->
     run("numpy", "z", body, mine, turned=turned)
     plain("z", body, given, turned=turned)
     assert_same(mine, given)
+
+
+@pytest.mark.parametrize("sign", ["|", "&", "^"])
+@pytest.mark.parametrize(("update", "value"), [("b[1] {}= n", "Python int"), ("b {}= x", "int64")])
+def test_bits_of_bools_and_integers_are_told_by_the_sign_that_is_written(
+    sign: str, update: str, value: str
+) -> None:
+    text = update.format(sign)
+    arguments = np.zeros(2, bool), np.array([0, 1]), 1
+    refusal = refused("b, x, n", text, *arguments, says=(f"`{sign}` of bool and {value} gives",))
+    assert refusal.code == "CD0405"

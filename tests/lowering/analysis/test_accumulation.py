@@ -27,10 +27,10 @@ def made(text: str) -> Program:
     return lowered(text, **{name: spec for name, spec in ARRAYS.items() if f"{name}[" in text})
 
 
-def parts(program: Program) -> Accumulation | None:
+def parts(program: Program, reorders: bool = False) -> Accumulation | None:
     nests = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     assert len(nests) == 1
-    return find_accumulation(nests[0], fresh_for(program))
+    return find_accumulation(nests[0], fresh_for(program), reorders)
 
 
 def test_an_element_becomes_a_scalar_that_is_stored_at_the_end() -> None:
@@ -49,8 +49,35 @@ def test_a_scalar_stays_itself() -> None:
     assert found.element is None
     assert print_expr(found.start[0].value) == "0.0"
     assert found.update.access.node == found.acc
+    assert (found.again, found.update.over) == ((), ())  # its order is decided
 
 
+@pytest.mark.parametrize(
+    ("body", "is_one"),
+    [
+        ("y[i, j] = sum(a[i, k] * b[k, j])", False),
+        ("y[i, j] = max(a[i, k] * b[k, j])", True),
+        ("y[i, j] += a[i, k] * b[k, j]", False),
+        (
+            "for i in range(8):\n    for j in range(9):\n        for k in range(5):\n"
+            "            y[i, j] += a[i, k] * b[k, j]",
+            True,
+        ),
+    ],
+)
+def test_sums_whose_order_is_free_are_left_where_another_pass_orders_them(
+    body: str, is_one: bool
+) -> None:
+    program = contract_arrays(made(body)).program
+    assert parts(program) is not None
+    assert (parts(program, reorders=True) is not None) is is_one
+
+
+AROUND = """for i in range(8):
+    for j in range(9):
+        {}
+        for k in range(5):
+            y[i, j] += a[i, k] * b[k, j] {}"""
 NONE = {
     "no floats": "n[i, j] = sum(k[i, l] + j)",
     "no terms": "y[i, j] = v[j]",
@@ -59,6 +86,13 @@ NONE = {
         "            y[i, j] += y[i, j] * b[k, j]"
     ),
     "a guard": "y[i, j] = sum[k, k != i](a[i, k] * b[k, j])",
+    "a name with two values": AROUND.format("t = v[j]\n        q = t\n        t = q * 2", "* t"),
+    "a name twice": AROUND.format("t = v[j]\n        t = 2 * v[j]", "* t"),
+    "a test before": AROUND.format("if v[j] > 0:\n            y[i, j] = 0", ""),
+    "a term before": AROUND.format("y[i, j] += 1", ""),
+    "a value before made of the element": AROUND.format("y[i, j] = y[i, j] * 2", ""),
+    "a name of what the element was": AROUND.format("t = y[i, j]", "")
+    + "\n        y[i, j] = y[i, j] * t",
 }
 
 
@@ -130,6 +164,8 @@ def test_only_one_store_of_the_element_and_scalars_stand_before_the_terms(
     assert (found is not None) is is_one
     if found is not None:  # the stored value starts the sum
         assert print_expr(found.start[-1].value) == "v[j]"
+        assert [stmt.access.node.label for stmt in found.start] == ["t", "y_sum"]
+        assert [stmt.access.node.label for stmt in found.again] == ["t"]
 
 
 @pytest.mark.parametrize("kind", ["vector", "parallel"])

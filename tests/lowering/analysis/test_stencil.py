@@ -14,6 +14,7 @@ from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Permute, Program, Stmt
 from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
+from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
@@ -27,10 +28,20 @@ def loops(program: Program) -> Iterator[For]:
 
 def found_in(body: str) -> tuple[Program, Sweeps | None]:
     lines = "".join(f"    {line}\n" for line in body.split("; "))
-    program = lowered(f"for t in range(9):\n{lines}", x="f32[99, 7]", y="f32[99, 7]")
+    types = {"x": "f32[99, 7]", "y": "f32[99, 7]", "a": "f32"}
+    program = lowered(f"for t in range(9):\n{lines}", **types)
+    return program, sweeps(program)
+
+
+def sweeps(program: Program) -> Sweeps | None:
+    """What is found in the only loop over time."""
     (loop,) = loops(program)
     own = frozenset(node.id for node in program.locals)
-    return program, find_sweeps(loop, loop_local_nodes(program), own, ())
+    return find_sweeps(loop, loop_local_nodes(program), own, ())
+
+
+COLUMNS = "for j in range(1, 7):\n        "
+AND = "\n        "
 
 
 @pytest.mark.parametrize(
@@ -41,6 +52,8 @@ def found_in(body: str) -> tuple[Program, Sweeps | None]:
         ("y[:] = 0.5 * x; x[:] = y + 1", 0, 2),
         ("y[1:] = x[:-1]; x[:] = y; x[0] = x[1]; x[-1] = x[-2]", 1, 4),
         ("x[:, 0] = x[:, 1]", 0, 1),
+        ("y[1:] = x[:-1] * a; x[:] = y", 1, 2),
+        (f"{COLUMNS}x[0, j] = x[2, j]{AND}x[1, j] = x[3, j]", 2, 2),
     ],
 )
 def test_how_far_iterations_reach(body: str, reach: int, stages: int) -> None:
@@ -62,10 +75,28 @@ def test_how_far_iterations_reach(body: str, reach: int, stages: int) -> None:
         "x[t:] = 2",
         "x[:, 0] = x[0, 1]; x[0, :] = y[:7, 3]",
         "x[0] = x[1]; x[1] = x[3]; x[5:, 1] = x[t, 0]",
+        "for i in range(t, 99):\n        x[i] = 0.5 * x[i]",
+        "for i in range(98, -1, -1):\n        x[i] = 0.5 * x[i]",
+        "for i in range(0, 99, 2):\n        x[i] = 0.5 * x[i]",
+        f"{COLUMNS}x[0, j] = x[1, j - 1]{AND}x[1, j] = x[0, j] + 1",
+        "for i in range(99):\n        while y[i, 0] > 2:\n            y[i, 0] *= 0.5; x[:] = y",
+        "for i in range(99):\n        for j in range(7):\n            if x[i, j] > 2:\n"
+        "                break\n            y[i, j] = x[i, j]; x[:] = y",
+        "r[i, j] = x[i, j]",
     ],
 )
 def test_other_loops_are_none(body: str) -> None:
     assert found_in(body)[1] is None
+
+
+@pytest.mark.parametrize(
+    "body", ["x[k[i], j] += y[i, j]", "x[i, j] = x[k[i], j] + 1", "y[i, j] += x[k[i], j]"]
+)
+def test_rows_that_data_choose_are_in_no_reach(body: str) -> None:
+    """Only of an array that changes each row that is used has to be known."""
+    types = {"x": "f32[256, 7]", "y": "f32[256, 7]", "k": "u8[256]"}
+    found = sweeps(simplify(lowered(f"for t in range(9):\n    {body}", **types)))
+    assert (found is None) == body.startswith("x")
 
 
 def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
@@ -74,10 +105,7 @@ def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
         f"for t in range(9):\n    {rows}\n    y[:] = x", x="f32[99, 7]", y="f32[99, 7]"
     )
     program, _ = optimize(program, Target())
-    (loop,) = loops(program)
-    found = find_sweeps(
-        loop, loop_local_nodes(program), frozenset(n.id for n in program.locals), ()
-    )
+    found = sweeps(program)
     assert found is not None
     mine = {node.id for stage in found.stages for node in stage.mine}
     fresh = fresh_for(program)
@@ -101,9 +129,7 @@ ROWS = (
 
 def test_each_copy_of_a_stage_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     program = lowered(ROWS, x="f32[99, 7]")
-    (loop,) = loops(program)
-    own = frozenset(node.id for node in program.locals)
-    found = find_sweeps(loop, loop_local_nodes(program), own, ())
+    found = sweeps(program)
     assert found is not None
     (row,) = (node for stage in found.stages for node in stage.mine if node.rank)
     copies = [
@@ -115,9 +141,9 @@ def test_each_copy_of_a_stage_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatc
         assert (copy.static_shape, copy.dtype, copy.purpose) == ((7,), row.dtype, row.purpose)
         assert copy.id != row.id
     monkeypatch.setattr(thresholds, "MAX_STENCIL_ROW_BYTES", row.bytes)
-    assert find_sweeps(loop, loop_local_nodes(program), own, ()) is not None
+    assert sweeps(program) is not None
     monkeypatch.setattr(thresholds, "MAX_STENCIL_ROW_BYTES", row.bytes - 1)
-    assert find_sweeps(loop, loop_local_nodes(program), own, ()) is None
+    assert sweeps(program) is None
 
 
 def test_arrays_are_exchanged_once_at_the_end_of_an_iteration() -> None:

@@ -238,6 +238,22 @@ def test_a_loop_deeper_inside_is_cut(name: str) -> None:
     assert not _are_cut(DEEP[name], _rows(40, 50), replace(EAGER, l2_bytes=1)), "no cache has it"
 
 
+def test_where_a_loop_begins_counts() -> None:
+    body = "for i in range(1, len(v)):\n    for j in range({}, 50):\n        v[i, j] += v[i - 1, j]"
+    assert _are_cut(body.format(2), _rows(40, 50))
+    assert not _are_cut(body.format(3), _rows(40, 50)), "47 are fewer than 16 for each thread"
+
+
+@pytest.mark.parametrize(("bytes_of_cache", "are_cut"), [(3200, True), (3199, False)])
+def test_what_is_written_may_fill_the_caches_of_all_threads_twice(
+    bytes_of_cache: int, are_cut: bool
+) -> None:
+    v = np.ones((48, 50))
+    assert v.nbytes == 2 * EAGER.threads * 3200
+    body = "for i in range(1, len(v)):\n    v[i] += v[i - 1]"
+    assert _are_cut(body, {"v": v}, replace(EAGER, l2_bytes=bytes_of_cache)) is are_cut
+
+
 def test_pieces_are_several_for_each_thread_where_they_are_many() -> None:
     def ends(columns: int) -> set[int | None]:
         program = lowered("for i in range(1, 9):\n    v[i] += v[i - 1]", v=f"f64[9, {columns}]")

@@ -10,10 +10,12 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.analysis.accumulation import Accumulation, find_accumulation
+from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.fresh import fresh_for
-from plusequals.lowering.ir.loops import For, Program
-from plusequals.lowering.ir.printer import print_expr
+from plusequals.lowering.ir.loops import Comment, For, If, Program, Stmt
+from plusequals.lowering.ir.printer import print_expr, print_statement
 from plusequals.lowering.passes.contract_arrays import contract_arrays
+from plusequals.lowering.passes.simplify import simplify
 
 from ..shown import lowered
 
@@ -78,6 +80,12 @@ AROUND = """for i in range(8):
         {}
         for k in range(5):
             y[i, j] += a[i, k] * b[k, j] {}"""
+ROWS = """for i in range(8):
+    {}
+    for j in range(9):
+        for k in range(5):
+            y[i, j] += a[i, k] * b[k, j]"""
+PLAIN = ROWS.replace("    {}\n", "")
 NONE = {
     "no floats": "n[i, j] = sum(k[i, l] + j)",
     "no terms": "y[i, j] = v[j]",
@@ -93,6 +101,16 @@ NONE = {
     "a value before made of the element": AROUND.format("y[i, j] = y[i, j] * 2", ""),
     "a name of what the element was": AROUND.format("t = y[i, j]", "")
     + "\n        y[i, j] = y[i, j] * t",
+    "a name of what the row was": ROWS.format("p = y[i, 0] * 2") + "\n        y[i, j] += p",
+    "a row before": ROWS.format("v[i] = 2"),
+    "a test of rows": ROWS.format("if a[i, 0] > 1:\n        v[i] = 2"),
+    "left early": PLAIN + "\n        if y[i, j] > 9:\n            break",
+    "rows from the end": PLAIN.replace("range(8)", "range(7, -1, -1)"),
+    "terms from the end": PLAIN.replace("range(5)", "range(4, -1, -1)"),
+    "each second row": PLAIN.replace("range(8)", "range(0, 8, 2)"),
+    "an element for each term": (
+        "for j in range(9):\n    for k in range(5):\n        y[k, j] += a[0, k] * b[k, j]"
+    ),
 }
 
 
@@ -132,11 +150,50 @@ def test_the_definitions_that_a_body_uses_are_in_order_and_split_by_what_they_de
     assert [loop.symbol.name for loop in (*found.outer_loops, *found.depth)] == ["i", "j", "k"]
     assert [name.access.node.label for name in found.names] == ["p", "q"]
     i = found.outer_loops[0].symbol
+    assert [print_statement(s) for s in found.rest if not isinstance(s, Comment)] == [
+        "y[i, j] = y_sum", "y[i, j] = y[i, j] + q"
+    ]  # fmt: skip
     outer, inner = found.named(found.rest, frozenset({i}))
     assert (outer, [name.access.node.label for name in inner]) == ((), ["p", "q"])
+    outer, inner = found.named(found.rest, frozenset({found.outer_loops[1].symbol}))
+    assert ([name.access.node.label for name in outer], inner) == (["p", "q"], ())
     outer, inner = found.named(found.rest, frozenset())
     assert ([name.access.node.label for name in outer], inner) == (["p", "q"], ())
     assert found.named((), frozenset({i})) == ((), ())
+
+
+def test_a_test_of_the_sum_may_follow_the_terms() -> None:
+    found = parts(made(PLAIN + "\n        if y[i, j] > 9:\n            y[i, j] = 9"))
+    assert found is not None
+    assert isinstance(found.rest[-1], If)
+
+
+@pytest.mark.parametrize("level", range(3))
+@pytest.mark.parametrize("body", [(), (Comment("nothing"),)])
+def test_loops_without_statements_are_none(body: tuple[Stmt, ...], level: int) -> None:
+    program = made(PLAIN)
+
+    def emptied(loop: For, depth: int) -> For:
+        if depth == 0:
+            return replace(loop, body=body)
+        (inner,) = (stmt for stmt in loop.body if isinstance(stmt, For))
+        return replace(loop, body=(emptied(inner, depth - 1),))
+
+    (nest,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
+    assert find_accumulation(emptied(nest, level), fresh_for(program)) is None
+
+
+def test_an_element_that_data_choose_is_none() -> None:
+    types = {"z": "f32[256, 9]", "u": "u8[8]", "a": "f32[8, 5]", "b": "f32[5, 9]"}
+    program = simplify(lowered(PLAIN.replace("y[i, j]", "z[u[i], j]"), **types))
+    assert parts(program) is None
+
+
+def test_sums_of_whole_numbers_are_taken_where_their_type_is_asked_for() -> None:
+    program = made(NONE["no floats"])
+    (nest,) = (stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
+    found = find_accumulation(nest, fresh_for(program), True, frozenset((dtypes.int64,)))
+    assert found is not None, "their order changes nothing"
 
 
 STORED_BEFORE = """for i in range(8):
@@ -155,6 +212,7 @@ STORED_BEFORE = """for i in range(8):
         ("y[i, j] = v[j] + 1", "u = b[k, j]", False),
         ("t = v[j]", "n[i, j] = 2", False),
         ("n[i, j] = 2", "u = b[k, j]", False),
+        ("t = v[j]", "if v[j] > 0:\n                n[i, j] = 2", False),
     ],
 )
 def test_only_one_store_of_the_element_and_scalars_stand_before_the_terms(

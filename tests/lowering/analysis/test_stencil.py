@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from plusequals.lowering.analysis.dependence import loop_local_nodes
 from plusequals.lowering.analysis.stencil import Sweeps, find_sweeps
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
-from plusequals.lowering.ir.loops import For, Permute, Program, Stmt
+from plusequals.lowering.ir.loops import Comment, For, Permute, Program, Stmt
 from plusequals.lowering.ir.walk import direct_reads, direct_writes, statements
 from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.pipeline import optimize
@@ -53,14 +54,22 @@ AND = "\n        "
         ("y[1:] = x[:-1]; x[:] = y; x[0] = x[1]; x[-1] = x[-2]", 1, 4),
         ("x[:, 0] = x[:, 1]", 0, 1),
         ("y[1:] = x[:-1] * a; x[:] = y", 1, 2),
+        ("for i in range(2, 99):\n        y[i] = x[i - 2]; x[:] = y", 2, 2),
+        ("for i in range(99):\n        if x[i, 0] > 2:\n            y[i, 0] = x[i, 1]", 0, 1),
+        ("y[:] += x; x[5] += 1", 0, 2),
+        ("if a > 0:\n        x[5, 0] = 1", 0, 1),
         (f"{COLUMNS}x[0, j] = x[2, j]{AND}x[1, j] = x[3, j]", 2, 2),
     ],
 )
 def test_how_far_iterations_reach(body: str, reach: int, stages: int) -> None:
-    _, found = found_in(body)
+    program, found = found_in(body)
     assert found is not None
     assert (found.reach, len(found.stages), found.period) == (reach, stages, 1)
     assert {node.label for node in found.nodes} <= {"x", "y"}
+    (loop,) = loops(program)
+    comments = [stmt for stmt in statements(loop.body) if isinstance(stmt, Comment)]
+    told = (stmt for s in found.stages for stmt in (*s.comments, *statements(s.loop.body)))
+    assert [stmt for stmt in told if isinstance(stmt, Comment)] == comments
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,8 @@ def test_how_far_iterations_reach(body: str, reach: int, stages: int) -> None:
         "x[:, 0] = x[0, 1]; x[0, :] = y[:7, 3]",
         "x[0] = x[1]; x[1] = x[3]; x[5:, 1] = x[t, 0]",
         "for i in range(t, 99):\n        x[i] = 0.5 * x[i]",
+        "for i in range(t):\n        x[i] = 0.5 * x[i]",
+        f"{COLUMNS}s = x[2, j]{AND}x[0, j] = s{AND}x[1, j] = s + 1",
         "for i in range(98, -1, -1):\n        x[i] = 0.5 * x[i]",
         "for i in range(0, 99, 2):\n        x[i] = 0.5 * x[i]",
         f"{COLUMNS}x[0, j] = x[1, j - 1]{AND}x[1, j] = x[0, j] + 1",
@@ -122,8 +133,8 @@ def scalars(loop: For) -> set[int]:
 
 
 ROWS = (
-    "for t in range(9):\n    for i in range(99):\n        r[j] = x[i, j] * 2\n"
-    "        x[i, j] = r[6 - j] + r[j]"
+    "for t in range(9):\n    for i in range(99):\n        s = x[i, 0]\n"
+    "        r[j] = x[i, j] * 2\n        x[i, j] = r[6 - j] + r[j] + s"
 )
 
 
@@ -162,4 +173,40 @@ def test_arrays_are_exchanged_once_at_the_end_of_an_iteration() -> None:
         return None if found is None else found.period
 
     assert (period(*rows), period(*rows, exchange)) == (1, 2)
+    assert period(*rows, exchange, Comment("the end")) == 2
     assert (period(*rows, exchange, *rows), period(*rows, exchange, exchange)) == (None, None)
+
+
+def test_the_names_of_arrays_follow_their_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "a = x.copy()\nb = x.copy()\nc = x.copy()\nfor t in range(9):\n    c[1:] = a[:-1] + b[1:]\n"
+        "    a, b, c = b, c, a\nx[:] = a"
+    )
+    program = lowered(text, x="f32[99, 7]")
+    found = sweeps(program)
+    assert found is not None
+    assert [{n.id: n for n in found.nodes}[number].label for number in found.names[0]] == [*"abc"]
+    assert ["".join(node.label for node in names.values()) for names in found.names] == [
+        "abc", "bca", "cab",
+    ]  # fmt: skip
+    monkeypatch.setattr(thresholds, "MAX_STENCIL_PERIOD", 3)
+    assert sweeps(program) is not None
+    monkeypatch.setattr(thresholds, "MAX_STENCIL_PERIOD", 2)
+    assert sweeps(program) is None
+
+
+@pytest.mark.parametrize("kind", ["vector", "parallel"])
+def test_loops_that_are_scheduled_are_in_no_sweep(kind: Any) -> None:
+    program, found = found_in("y[1:] = x[:-1]; x[:] = y")
+    assert found is not None
+    (loop,) = loops(program)
+    rows = next(stmt for stmt in loop.body if isinstance(stmt, For))
+    (columns,) = rows.body
+    assert isinstance(columns, For)
+    for changed in (
+        replace(rows, kind=kind),
+        replace(rows, body=(replace(columns, kind=kind),)),
+    ):
+        body = tuple(changed if stmt is rows else stmt for stmt in loop.body)
+        own = frozenset(node.id for node in program.locals)
+        assert find_sweeps(replace(loop, body=body), loop_local_nodes(program), own, ()) is None

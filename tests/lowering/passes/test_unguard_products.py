@@ -46,6 +46,14 @@ STAYS = {
         "    for i in range(33):\n        for j in range(35):\n"
         "            if m[i, j] > 0:\n                s[j, i] += t[i, j]\n    return s"
     ),
+    "one side of a test": (
+        "t: f64[33, 35]\n    for i in range(33):\n        for j in range(35):\n"
+        "            if m[i, j] > 0:\n                t[i, j] = 0.0\n"
+        "                for k in range(40):\n                    t[i, j] += a[i, k] * b[k, j]\n"
+        "            else:\n                s[j, i] = 5\n"
+        "    for i in range(33):\n        for j in range(35):\n"
+        "            if m[i, j] > 0:\n                s[j, i] += t[i, j]\n    return s"
+    ),
     "what the caller gave": (
         "if v[j] > 0:\n        m[i, j] = sum(a[i, k] * b[k, j])\n    return m"
     ),
@@ -103,6 +111,20 @@ def test_products_are_made_whole(name: str) -> None:
     f, given = made(WHOLE[name])
     assert count(f, given, after=False) > 0 and count(f, given, after=True) == 0
     np.testing.assert_allclose(f.on("cc")(*given), f.on("numpy")(*given), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y: f64[3, 33, 35]\n"
+        "    y[n, i, j] = sum((n + a[i, k]) * b[k, j]) if j <= i else 0.5\n    return y",
+        "y = m * 1\n    for n in range(2):\n"
+        "        y[i, j] += sum(a[i, k] * b[k, j]) if j <= i else 0.5\n    return y",
+    ],
+)
+def test_products_below_another_loop_are_made_whole(body: str) -> None:
+    f, given = made(body)
+    assert count(f, given, after=False) > 0 == count(f, given, after=True)
 
 
 @pytest.mark.parametrize("name", STAYS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,15 @@ def test_what_stays(name: str) -> None:
     assert count(f, given, after=True) == count(f, given, after=False) > 0
     again = [array.copy() for array in given]
     np.testing.assert_allclose(f.on("cc")(*given), f.on("numpy")(*again), rtol=1e-12)
+
+
+def test_an_array_stays_as_the_user_requests_it() -> None:
+    f, given = made(WHOLE["chosen by a mask"])
+    program = lower(f.procedure(*given))
+    assert unguard_products(program) != program
+    requested = tuple(replace(node, request="array") for node in program.locals)
+    program = replace(program, locals=requested)
+    assert unguard_products(program) == program
 
 
 def test_elements_that_nobody_asked_for_do_not_show() -> None:

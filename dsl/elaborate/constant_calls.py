@@ -11,10 +11,10 @@ from typing import Any
 
 from ...base.diagnostic import CdError, CdTypeError
 from ..source import surface as s
-from ..source.fingerprint import constant_text
 from ..values.arrays import describe
 from ..values.builder import error
 from ..values.call_site import Word
+from ..values.types import typed_text
 from ..values.values import Called, Group, Path, Static, Value
 from .captures.instances import c_method_of, is_library, is_of_user
 from .captures.owners import below, compare, made, way_to
@@ -67,7 +67,7 @@ def _asked_in_each_call(
     frame.inputs.steady = False
     given = tuple(args)
     result = now(method, given, e.span).value
-    step = below(path, Called(constant_text(given), given))
+    step = below(path, Called(typed_text(given), given))
     return frame.inputs.wrap(frame.ctx, step, result, True, e.span)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import reduce as fold_left
 from math import copysign, isnan
+from typing import Any
 
 import numpy as np
 
@@ -223,19 +224,58 @@ def may_be_given(kind: type) -> bool:
 
 _DIGITS = 2048
 """The most bits of integers written in decimal: Python may refuse from 640 digits on."""
+_WITH_LITERALS: tuple[Any, ...] = (bool, complex, str, bytes)
+_UNAMBIGUOUS = (bool, int, float, complex, str, bytes, slice, range, type(None), type(...))
+"""Types whose texts are no other type's."""
 
 
 def constant_text(value: object) -> str:
-    """Return a text that is unique among constants of its type: of a number by its bits, whatever
-    the `repr` of a subclass."""
+    """Return a text that is unique among constants of its type, whatever the `repr` of a subclass:
+    of a number by its bits, of a member of an enumeration by its name."""
+    match value:
+        case Enum():
+            base = _base_text(value)
+            return f"<{type(value).__name__}.{value._name_}{base and f': {base}'}>"
+        case slice():
+            parts = value.start, value.stop, value.step
+            return f"slice({', '.join(map(typed_text, parts))})"
+        case _:
+            return _base_text(value) or repr(value)
+
+
+def typed_text(value: object) -> str:
+    """Return a text that is unique among constants of all types, and tuples and sets of these; of
+    other objects by their identity.
+
+    >>> typed_text((1, None)), typed_text(slice(1, None)), typed_text(1) == typed_text(1.0)
+    ('(1, None)', 'slice(1, None, None)', False)
+    """
+    kind = type(value)
+    if isinstance(value, tuple | frozenset) and kind in (tuple, frozenset):
+        texts = [*map(typed_text, value)]
+        return f"({', '.join(texts)})" if kind is tuple else f"{{{', '.join(sorted(texts))}}}"
+    text = constant_text(value)
+    if kind in _UNAMBIGUOUS:
+        return text
+    if isinstance(value, np.generic) and kind is value.dtype.type:
+        return f"{kind.__name__} {text}"
+    is_known = isinstance(value, Enum) or _base_text(value)
+    return f"{text} ({kind.__name__} {id(kind)}{'' if is_known else f', {id(value)}'})"
+
+
+def _base_text(value: object) -> str:
+    """Return what Python or NumPy writes for a number or text, empty for other objects."""
     if isinstance(value, float):
         return f"{'-' if isnan(value) and copysign(1, value) < 0 else ''}{float.__repr__(value)}"
     if isinstance(value, np.floating) and np.isnan(value):
         return "-nan" if np.signbit(value) else "nan"
-    if not isinstance(value, int) or isinstance(value, bool | Enum):
-        return repr(value)
-    # Python refuses decimal digits of long ones
-    return int.__repr__(value) if value.bit_length() <= _DIGITS else hex(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Python refuses decimal digits of long ones
+        return int.__repr__(value) if value.bit_length() <= _DIGITS else hex(value)
+    if isinstance(value, np.generic):
+        return str(value.dtype.type.__repr__(value))
+    base = next((kind for kind in _WITH_LITERALS if isinstance(value, kind)), None)
+    return "" if base is None else base.__repr__(value)
 
 
 def digits(value: object) -> str:

@@ -32,7 +32,7 @@ from ...lowering.ir.memory_mode import Decision
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from ..source import surface as s
-from .types import Kind
+from .types import Kind, constant_text
 
 OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 """The attributes that define a Python function, all of which may be reassigned."""
@@ -146,8 +146,13 @@ class Static:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static) or type(self.value) is not type(other.value):
             return False
-        if isinstance(self.value, float | complex | tuple | list):
-            return repr(self.value) == repr(other.value)
+        if isinstance(self.value, float | complex):
+            return constant_text(self.value) == constant_text(other.value)
+        if isinstance(self.value, tuple | list) and isinstance(other.value, tuple | list):
+            pairs = zip(self.value, other.value, strict=False)
+            return len(self.value) == len(other.value) and all(
+                Static(left) == Static(right) for left, right in pairs
+            )
         return self.value is other.value or self.value == other.value
 
 

@@ -177,7 +177,7 @@ def spec_of(
         value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
         _refuse_overridden_text(value)
-        return ConstantSpec(type(value), repr(value), value)
+        return ConstantSpec(type(value), constant_text(value), value)
     if is_tensor(value):
         return TensorSpec(value.dtype, value.shape, value.fields, _requested_mode(value))
     if isinstance(value, tuple | list):

@@ -282,3 +282,23 @@ def test_what_modules_of_python_hold_is_compared_in_each_call(
         )
     for _ in range(3):
         assert repr(f(X)[1]) == repr(eval(f"(0, {text})", world())[1])
+
+
+def test_arguments_with_one_repr_are_asked_for_each() -> None:
+    class Level(enum.IntEnum):
+        ONE = 1
+        TWO = 2
+
+        def __repr__(self) -> str:
+            return "level"
+
+    table = {1: 1.0, 2: 5.0}
+
+    @pe.cd
+    def f(x):  # type: ignore[no-untyped-def]
+        return x * table.get(Level.ONE) + table.get(Level.TWO)
+
+    x = np.arange(3.0)
+    assert (f(x) == x + 5.0).all()
+    table[2] = 7.0
+    assert (f(x) == x + 7.0).all()

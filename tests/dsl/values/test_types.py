@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 
 import numpy as np
@@ -28,6 +29,7 @@ from plusequals.dsl.values.types import (
     kind_of_number,
     negate,
     same_kind,
+    typed_text,
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.dtypes import DType
@@ -149,6 +151,71 @@ def test_numbers_are_told_apart_by_their_bits() -> None:
     pairs = [(nan, -nan), (np.float32(nan), -np.float32(nan)), (0.0, -0.0), (Called(1), Called(2))]
     assert all(constant_text(one) != constant_text(two) for one, two in pairs)
     assert [constant_text(one) for one in (True, 3, "a", 1.5)] == ["True", "3", "'a'", "1.5"]
+
+
+class Named:
+    """Classes with this `repr` show all their values alike."""
+
+    def __repr__(self) -> str:
+        return "named"
+
+
+class Real(Named, float): ...
+
+
+class Whole(Named, int): ...
+
+
+class Complex(Named, complex): ...
+
+
+class Wide(Named, np.int64): ...
+
+
+class Text(Named, str): ...
+
+
+class Raw(Named, bytes): ...
+
+
+class Mode(Named, enum.Enum):
+    A = 1
+    B = 2
+
+
+class Level(Named, enum.IntEnum):
+    A = 1
+    B = 2
+
+
+class Word(Named, enum.StrEnum):
+    A = "a"
+    B = "b"
+
+
+ALIKE = [
+    (Real(1), Real(2)), (Whole(1), Whole(2)), (Complex(1), Complex(2)), (Wide(1), Wide(2)),
+    (Text("a"), Text("b")), (Raw(b"a"), Raw(b"b")), (Mode.A, Mode.B), (Level.A, Level.B),
+    (Word.A, Word.B), (slice(Level.A), slice(Level.B)),
+    (slice(None, None, Whole(1)), slice(None, None, Whole(2))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "two"), ALIKE)
+def test_texts_of_constants_do_not_depend_on_a_repr(one: object, two: object) -> None:
+    assert constant_text(one) != constant_text(two)
+    assert typed_text((one,)) != typed_text((two,))
+    assert typed_text((one,)) == typed_text((one,))
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [(1, True), (1, 1.0), (1.0, np.float64(1)), (1, Whole(1)), (Level.A, 1), ("1", 1), ("a", b"a"),
+     (Word.A, "a"), (None, "None"), ((1,), (True,)), (slice(1), slice(True)), (object(), object()),
+     (np.int64(1), np.int32(1)), (frozenset([1]), frozenset([True])), (frozenset([1]), (1,))],
+)  # fmt: skip
+def test_typed_texts_tell_types_apart(one: object, two: object) -> None:
+    assert typed_text(one) != typed_text(two)
 
 
 def test_several_kinds_join_as_the_result_type_of_numpy() -> None:

@@ -21,9 +21,16 @@ def test_a_path_reads_as_it_is_written() -> None:
     assert str(Path("model", ("layers", 2, "w"))) == "model.layers[2].w"
 
 
+class Real(float):
+    def __repr__(self) -> str:
+        return "real"
+
+
 @pytest.mark.parametrize(
-    ("one", "two"), [(0.0, -0.0), (1, 1.0), (1, True), ((0.0,), (-0.0,)), (2, np.int64(2))]
-)
+    ("one", "two"),
+    [(0.0, -0.0), (1, 1.0), (1, True), ((0.0,), (-0.0,)), (2, np.int64(2)), (Real(1), Real(2)),
+     ((Real(1),), (Real(2),)), ([1, 2], [1]), ([1], [True]), (float("nan"), -float("nan"))],
+)  # fmt: skip
 def test_what_python_calls_equal_may_be_two_values(one: object, two: object) -> None:
     assert Static(one) != Static(two)
     assert Static(one) == Static(one) and Static(two) == Static(two)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import struct
 import types
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,3 +177,50 @@ def test_functions_inlined_twice_have_one_root() -> None:
     first = inputs.root(test_objects_are_themselves, {}.get)
     assert inputs.root(test_objects_are_themselves, {}.get) == first
     assert inputs.root(_inputs, {}.get) != first
+
+
+class Named:
+    def __repr__(self) -> str:
+        return "named"
+
+
+class Level(Named, enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+class Word(Named, enum.StrEnum):
+    ONE = "1"
+    TWO = "2"
+
+
+class Text(Named, str): ...
+
+
+class Raw(Named, bytes): ...
+
+
+class Whole(Named, int): ...
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "use"),
+    [
+        (Level.ONE, Level.TWO, lambda x, q: x * q),
+        (Word.ONE, Word.TWO, lambda x, q: x if q == "1" else -x),
+        (Text("1"), Text("2"), lambda x, q: x if q == "1" else -x),
+        (Raw(b"1"), Raw(b"2"), lambda x, q: x * q[0]),
+        (slice(Level.ONE, None), slice(Level.TWO, None), lambda x, q: x[q]),
+        (slice(Whole(1), None), slice(Whole(2), None), lambda x, q: x[q]),
+    ],
+)
+def test_values_of_classes_with_their_own_repr_are_told_apart(
+    one: object, two: object, use: Callable[..., Any]
+) -> None:
+    @pe.cd
+    def f(x, q):  # type: ignore[no-untyped-def]
+        return use(x, q)
+
+    x = np.arange(3.0)
+    for q in (one, one, one, two, one, two):
+        assert (f(x, q) == use(x, q)).all()

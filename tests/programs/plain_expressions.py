@@ -293,7 +293,7 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
         for value in values[1:]:
             total = (larger if name == "max" else smaller)(total, dtype.type(value))
         return total
-    if name in ("sum", "prod") and all(type(v) is int for v in values):
+    if name in ("sum", "prod") and all(type(v) in (int, float) for v in values):
         number = sum(values) if name == "sum" else math.prod(values)  # still a Python number
         if not -(2**63) <= number < 2**63:
             raise Unknown("an integer of more than 64 bits")

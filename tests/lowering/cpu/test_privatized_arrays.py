@@ -11,7 +11,9 @@ import pytest
 
 from plusequals.base import settings
 from plusequals.lowering.cpu.privatized_arrays import PrivatizeReason, privatize_arrays
-from plusequals.lowering.ir.loops import For, If, Program
+from plusequals.lowering.ir.expressions import Apply, Const
+from plusequals.lowering.ir.loops import For, If, Program, Stmt
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.target import Target
@@ -157,6 +159,13 @@ def test_the_run_decides_where_it_knows_the_size(name: str, size: int) -> None:
     assert _are_pieces(program)
     found = [s for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, If)]
     assert any(len(one.then) > 1 and one.orelse for one in found), "both are there"
+    careful = scheduled(procedure, replace(EAGER, parallel_from=10**7))
+    (least,) = {
+        value.value for kernel in careful.kernels for s in statements(kernel.body)
+        if isinstance(s, If) and isinstance(s.test, Apply)
+        for value in s.test.args if isinstance(value, Const)
+    }  # fmt: skip
+    assert least == 10**7
     alone = interpreted(scheduled(procedure, replace(EAGER, threads=1)), *arrays)
     assert [a.tolist() for a in interpreted(program, *arrays)] == [a.tolist() for a in alone]
 
@@ -236,6 +245,20 @@ def test_a_loop_deeper_inside_is_cut(name: str) -> None:
     assert _are_cut(DEEP[name], _rows(40, 50))
     assert not _are_cut(DEEP[name].replace("50", "40"), _rows(40, 40))
     assert not _are_cut(DEEP[name], _rows(40, 50), replace(EAGER, l2_bytes=1)), "no cache has it"
+
+
+@pytest.mark.parametrize("kind", ["vector", "unrolled"])
+def test_loops_inside_that_are_scheduled_stay_whole(kind: Any) -> None:
+    program = lowered("for i in range(1, 40):\n    v[i] += v[i - 1]", v="f64[40, 50]")
+    assert privatize_arrays(program, EAGER).decisions
+
+    def with_kind(stmt: Stmt) -> tuple[Stmt, ...]:
+        is_inner = isinstance(stmt, For) and not any(isinstance(s, For) for s in stmt.body)
+        return (replace(stmt, kind=kind),) if is_inner else (stmt,)
+
+    program = map_kernels(program, lambda body: map_statements(body, with_kind))
+    made = privatize_arrays(program, EAGER)
+    assert (made.program, made.decisions) == (program, ())
 
 
 def test_where_a_loop_begins_counts() -> None:

@@ -11,6 +11,7 @@ import pytest
 import plusequals as pe
 from plusequals.base import settings
 from plusequals.lowering.ir.loops import If
+from plusequals.lowering.ir.memory_mode import MATERIALIZED, Request, join
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.unguard_products import unguard_products
@@ -140,7 +141,8 @@ def test_an_array_stays_as_the_user_requests_it() -> None:
     f, given = made(WHOLE["chosen by a mask"])
     program = lower(f.procedure(*given))
     assert unguard_products(program) != program
-    requested = tuple(replace(node, request="array") for node in program.locals)
+    request = join(None, Request(MATERIALIZED, "the user said so"))
+    requested = tuple(replace(node, request=request) for node in program.locals)
     program = replace(program, locals=requested)
     assert unguard_products(program) == program
 

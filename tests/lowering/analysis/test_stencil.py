@@ -57,6 +57,8 @@ AND = "\n        "
         ("for i in range(2, 99):\n        y[i] = x[i - 2]; x[:] = y", 2, 2),
         ("for i in range(99):\n        if x[i, 0] > 2:\n            y[i, 0] = x[i, 1]", 0, 1),
         ("y[:] += x; x[5] += 1", 0, 2),
+        ("for i in range(99):\n        y[i, 0] = x[i, 1]\n        x[i, 2] = 1.0", 0, 1),
+        ("x[0, :] = y[:7, 3]", 0, 1),
         ("if a > 0:\n        x[5, 0] = 1", 0, 1),
         (f"{COLUMNS}x[0, j] = x[2, j]{AND}x[1, j] = x[3, j]", 2, 2),
     ],

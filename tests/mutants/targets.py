@@ -148,10 +148,16 @@ MODULES: dict[str, tuple[str, ...]] = {
         "backends/codegen/test_vectorizable",
     ),
     "backends/cache/cache": (),
-    "dsl/dispatch/persistent_cache": ("dsl/source/test_fingerprint",),
-    "dsl/specialize/signature": (),
+    "dsl/dispatch/persistent_cache": (
+        "dsl/dispatch/test_persistent_cache_entries",
+        "dsl/source/test_fingerprint",
+    ),
+    "dsl/specialize/signature": (
+        "dsl/specialize/test_signature_kinds",
+        "dsl/dispatch/test_fast_path_tensors",
+    ),
     "dsl/specialize/guards": (),
-    "dsl/dispatch/persist": (),
+    "dsl/dispatch/persist": ("dsl/dispatch/test_persist_parts",),
     "lowering/ir/verify": (),
     "lowering/ir/verify_local": (),
 }

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from plusequals.backends.cache import cache
+from plusequals.backends.cache import cache, folders
 from plusequals.backends.cache.cache import (
     Cache,
     CacheWarning,
@@ -467,3 +467,75 @@ def test_what_is_wrong_with_a_folder_is_told_once(folder: Path) -> None:
         for _ in range(3):
             assert Cache().get(KEY) is None
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_why_a_shared_cache_is_not_used_is_said(shared: Path, is_open: bool) -> None:
+    assert cache.shared_problem() is None
+    if is_open:
+        shared.chmod(0o777)
+        assert "write" in (cache.shared_problem() or "")
+    else:
+        shutil.rmtree(shared)
+        assert str(shared) in (cache.shared_problem() or "")
+
+
+def test_the_stamp_is_that_of_the_sources_when_it_was_asked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("backends", "dsl", "lowering"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(cache, "_PACKAGE", str(tmp_path))
+    first = cache.package_stamp.__wrapped__()
+    assert len(first) == 64 and first == cache.package_stamp.__wrapped__() == cache._stamp()
+    assert first != cache.package_stamp()
+    (tmp_path / "dsl" / "new.py").write_text("")
+    assert cache.package_stamp.__wrapped__() != first
+
+
+@pytest.mark.parametrize(("hours", "is_left"), [(23.9, True), (24.1, False)])
+def test_files_whose_process_nobody_knows_stay_for_a_day(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, hours: float, is_left: bool
+) -> None:
+    Cache().put(KEY, ENTRY)
+    left = folder / f"{KEY}.entry.1.tmp"
+    left.write_text("")
+    written = time.time() - hours * 3600
+    os.utime(left, (written, written))
+    monkeypatch.setattr(folders, "is_held", lambda _, young: young)
+    Cache().put(KEY, ENTRY)
+    assert left.exists() == is_left
+
+
+@pytest.mark.parametrize(("free", "is_full"), [(0, True), (1023, True), (1024, False)])
+def test_a_folder_is_full_where_a_compilation_may_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, is_full: bool
+) -> None:
+    assert not cache._is_full(str(tmp_path / "missing"))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=4096))
+    assert cache._is_full(str(tmp_path)) == is_full
+
+
+@pytest.mark.parametrize(
+    ("platform", "names", "expected"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/own"}, "/own/plusequals"),
+        ("linux", {"XDG_CACHE_HOME": "own"}, "/home/me/.cache/plusequals"),
+        ("linux", {}, "/home/me/.cache/plusequals"),
+        ("linux", {"ANDROID_DATA": "/data"}, "/elsewhere/plusequals"),
+        ("darwin", {"XDG_CACHE_HOME": "/own"}, "/elsewhere/plusequals"),
+    ],
+)
+def test_the_folder_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, platform: str, names: dict[str, str], expected: str
+) -> None:
+    theirs = SimpleNamespace(user_cache_dir=lambda name: f"/elsewhere/{name}")
+    monkeypatch.setitem(sys.modules, "platformdirs", theirs)  # type: ignore[arg-type]
+    for name in ("XDG_CACHE_HOME", "ANDROID_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/me", **names}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    found = cache._user_cache()
+    monkeypatch.undo()
+    assert found == expected

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.backends.call_entry import (
     VALUES,
     Guard,
@@ -18,7 +19,7 @@ from plusequals.backends.call_entry import (
     ValueSource,
 )
 from plusequals.base.diagnostic import CdError, Diagnostic
-from plusequals.dsl.source.function_source import MISSING, Scope
+from plusequals.dsl.source.function_source import MISSING, FunctionSnapshot, Scope
 from plusequals.dsl.specialize.guards import CallGuard, CallShape, GuardProgram, pack_guards
 
 from ..dispatch.test_fast_path import made, repeated
@@ -50,6 +51,87 @@ def test_arguments_are_found_as_they_were_given() -> None:
     assert words[12:16] == [ValueSource.CONSTANT, 0, 0, id(kept[3])] and kept[3] == 5
 
 
+@pytest.mark.parametrize(
+    ("positional", "named", "defaults", "keyword_only"),
+    [
+        (1, (), True, ["k", "m"]), (2, (), False, ["k", "m"]), (1, ("y",), False, ["k", "m"]),
+        (2, ("m",), False, ["k"]), (1, ("m", "k"), True, []), (1, ("k", "y", "m"), False, []),
+        (0, ("x", "m"), True, ["k"]),
+    ],
+)  # fmt: skip
+def test_code_and_the_defaults_that_a_call_takes_are_compared(
+    positional: int, named: tuple[str, ...], defaults: bool, keyword_only: list[str]
+) -> None:
+    def f(x: Any, y: Any = 1.5, *, k: Any = 2, m: Any = "m") -> None:
+        """Do nothing."""
+
+    parameters = {"x": None, "y": 1.5, "k": 2, "m": "m"}
+    shape = CallShape(positional, named, parameters, FunctionSnapshot.of(f))
+    expected: list[tuple[Any, Any]] = [
+        ((ValueSource.CONSTANT, f), (Guard.ANY,)),
+        ((ValueSource.ATTRIBUTE, 7, "__code__"), (Guard.SAME, f.__code__)),
+    ]
+    if defaults:
+        expected += [((ValueSource.ATTRIBUTE, 7, "__defaults__"), (Guard.SAME, f.__defaults__))]
+    if keyword_only:
+        owner = 7 + len(expected)
+        expected += [((ValueSource.ATTRIBUTE, 7, "__kwdefaults__"), (Guard.ANY,))]
+        expected += [
+            ((ValueSource.ITEM, owner, name), (Guard.SAME, parameters[name]))
+            for name in keyword_only
+        ]
+    assert [(step.source, step.check) for step in shape.current(7)] == expected
+    assert CallShape(positional, named, parameters).current(7) == []
+
+
+@pytest.mark.usefixtures("short_way")
+def test_other_defaults_make_another_call(long_ways: list[str]) -> None:
+    def function(x: Any, y: Any = 1.0, *, k: Any = 2.0, m: Any = 3.0) -> Any:
+        return x * y + k - m
+
+    f, x = pe.cd(function), np.arange(3.0)
+    assert function.__kwdefaults__ is not None
+    np.testing.assert_array_equal(repeated(long_ways, lambda: f(x, k=0.0))[0], x - 3)
+    function.__kwdefaults__["k"] = 9.0  # which the call gives
+    np.testing.assert_array_equal(f(x, k=0.0), x - 3)
+    assert long_ways == []
+    function.__kwdefaults__["m"] = 4.0
+    np.testing.assert_array_equal(f(x, k=0.0), x - 4)
+    function.__defaults__ = (2.0,)
+    np.testing.assert_array_equal(f(x, k=0.0), 2 * x - 4)
+
+
+@pytest.mark.parametrize("code", ["CD0301", "CD0601"])
+@pytest.mark.parametrize("general", [False, True])
+def test_sizes_that_may_broadcast_are_no_error_yet(code: str, general: bool) -> None:
+    def wrong(*fault: int) -> NoReturn:
+        raise CdError(Diagnostic(code, str(fault)))
+
+    recipe = GuardProgram([], [], [], [], [], ReturnKind.ONE, [(PartKind.OBJECT, None)])
+    packed = pack_guards(recipe, FORM, None, (1, 2), None, wrong, general)
+    assert packed is not None
+    problem = packed[2](1, 4)
+    assert (problem is None) == (general and code == "CD0301")
+    assert problem is None or (code in str(problem) and problem.__traceback__ is None)
+
+
+def test_results_and_views_of_them() -> None:
+    f4, i2 = np.dtype("f4"), np.dtype("i2")
+    results = [(ResultKind.ARRAY, f4, (2, 3)), (ResultKind.ARRAY, i2, ())]
+    view = (0, 4, 0x500, 1, 3, 4)
+    parts = [(PartKind.VIEW, view), (PartKind.RESULT, 1), (PartKind.VIEW, (-1, 8, 0, 0))]
+    recipe = GuardProgram([], [], [], [], results, ReturnKind.ONE, parts)
+    packed = pack_guards(recipe, FORM, None, (1, 2), None, fail)
+    assert packed is not None
+    words = struct.unpack(f"{len(packed[0]) // 8}q", packed[0])
+    found = [at for at in range(len(words)) if words[at : at + 3] == (ResultKind.ARRAY, id(f4), 24)]
+    assert len(found) == 1 and words[found[0] + 3 : found[0] + 6] == (2, 2, 3)
+    tail = words[-(2 + 6 + len(view) + 4) :]
+    assert tail[:2] == (ReturnKind.ONE, 3)
+    assert tail[2:8] == (PartKind.VIEW, 8, PartKind.RESULT, 1, PartKind.VIEW, 14)
+    assert tail[8:] == (*view, -1, 8, 0, 0)
+
+
 def test_names_are_found_in_cells_or_around() -> None:
     cell = (lambda: np).__closure__
     inner = (lambda n: lambda: n)(3)
@@ -79,6 +161,7 @@ def test_checks() -> None:
     ]  # fmt: skip
     words, kept = words_of(*(CallGuard((ValueSource.CONSTANT, value), check) for check in wanted))
     read = []
+    assert words[:4] == [ValueSource.CONSTANT, 0, 0, id(value)]
     while words:
         read.append(words[4 : words[5]])
         words = words[words[5] :]

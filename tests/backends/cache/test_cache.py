@@ -520,8 +520,8 @@ def test_a_folder_is_full_where_a_compilation_may_not_fit(
     ("platform", "names", "expected"),
     [
         ("linux", {"XDG_CACHE_HOME": "/own"}, "/own/plusequals"),
-        ("linux", {"XDG_CACHE_HOME": "own"}, "/home/me/.cache/plusequals"),
-        ("linux", {}, "/home/me/.cache/plusequals"),
+        ("linux", {"XDG_CACHE_HOME": "own"}, "/mine/.cache/plusequals"),
+        ("linux", {}, "/mine/.cache/plusequals"),
         ("linux", {"ANDROID_DATA": "/data"}, "/elsewhere/plusequals"),
         ("darwin", {"XDG_CACHE_HOME": "/own"}, "/elsewhere/plusequals"),
     ],
@@ -533,7 +533,7 @@ def test_the_folder_of_the_user(
     monkeypatch.setitem(sys.modules, "platformdirs", theirs)  # type: ignore[arg-type]
     for name in ("XDG_CACHE_HOME", "ANDROID_DATA"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/me", **names}.items():
+    for name, value in {"HOME": "/mine", **names}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
     found = cache._user_cache()

@@ -130,6 +130,7 @@ def test_captured_values_are_described_by_function_and_name() -> None:
         Path("x"): None,
     }  # fmt: skip
     HOLDER.table = (1, 2)  # type: ignore[attr-defined]
+    assert reads(used={Path("K", (), True): None}, constants={"K": 1}) == []
     assert reads(used=used) == [([0, "h", ["table"], describe((1, 2))], (1, 2))]
 
 

@@ -240,6 +240,17 @@ def f(x):
         assert is_found(f) == expected
 
 
+def test_the_cache_is_not_used_where_compilation_is_observed() -> None:
+    with pe.override(verify=False):
+        assert cached.is_cache_enabled()
+        for change in ({"cache": False}, {"verify": True}, {"stop_after": "lower"}, {"debug": 1},
+                       {"debug_log_from_routines": True}, {"dump_dir": "dumps"}):  # fmt: skip
+            with pe.override(**change):
+                assert not cached.is_cache_enabled(), change
+        with pe.profile():
+            assert not cached.is_cache_enabled()
+
+
 @pytest.mark.usefixtures("short_way")
 def test_a_definition_that_was_parsed_is_known(load: Callable[..., Any]) -> None:
     text = "@cd\ndef f(x):\n    return x + 1\n"

@@ -51,6 +51,14 @@ def bind_arguments(
     return values | {name: value for name, value in imported.items() if value is not None}
 
 
+def own_value(value: Any, name: str) -> Any:
+    """Return an argument that is only read as it is now: a copy of an array of the host, other
+    values as they are."""
+    if not is_by_reference(value) or as_placed(value, name) is not None:
+        return value
+    return np.array(as_array(value, name))
+
+
 def is_by_reference(value: Any) -> bool:
     """Whether an argument may have another value later: it is no number of Python or NumPy."""
     return not isinstance(value, bool | int | float | complex | np.generic)

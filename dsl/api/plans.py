@@ -11,12 +11,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
-from ...backends.device_arrays.foreign_arrays import as_placed
 from ...backends.runtime.argument_checks import field_of, wrong_argument
-from ...backends.runtime.arrays import as_array
-from ...backends.runtime.call_arguments import is_by_reference
+from ...backends.runtime.call_arguments import own_value
 from ...backends.runtime.device import Context, Device
 from ...backends.runtime.field import Field, unseen
 from ...backends.runtime.parameter_slots import Argument, Resident
@@ -107,7 +103,9 @@ class _Deferring(_Recording):
         copied = {*compiled.names} - written
         given = {**dict(zip(compiled.names, args, strict=False)), **kwargs}
         own = {
-            name: _own(value, name) if name in copied else value
+            name: own_value(value, name)
+            if name in copied and not isinstance(value, Counter)
+            else value
             for name, value in {**routine.bindings, **given}.items()
         }
         super().call(routine, args[len(compiled.names) :], own)
@@ -155,15 +153,6 @@ class _Deferring(_Recording):
             Plan.of(recorded, self.max_streams, "deferred")()
         finally:
             RUNTIME.plan(self)
-
-
-def _own(value: Any, name: str) -> Any:
-    """Return an argument that is only read as it is now: what is given by reference, as a copy."""
-    if isinstance(value, Counter) or not is_by_reference(value):
-        return value
-    if as_placed(value, name) is not None:
-        return value
-    return np.array(as_array(value, name))
 
 
 def eval(*tensors: Any) -> None:  # the name that other array libraries have for it

@@ -61,6 +61,11 @@ def item_of(name: str, number: int) -> str:
     return f"{name}{_ITEM}{number}"
 
 
+def object_of(name: str) -> str:
+    """Return the key that tells that another object replaces a loop-carried tuple or list."""
+    return f"{name}{_ITEM}"
+
+
 def carrier_of(key: str) -> str:
     """Return the name of the loop-carried tuple or list of an item's key; other names as given."""
     return key.partition(_ITEM)[0]
@@ -251,7 +256,7 @@ def _store_in_items(frame: Frame, name: str, slot: Group, value: Value, span: Sp
     ]  # fmt: skip
     is_other = not set(identities_of(value)) <= set(identities_of(slot))
     if is_other and not any(isinstance(one, AnyObject) for one in identities_of(slot)):
-        changed.append(f"{name}{_ITEM}")
+        changed.append(object_of(name))
     if changed:
         raise NeedKind(*changed)
     labels = map(label_of_item, keys)
@@ -300,7 +305,7 @@ def _open_items(frame: Frame, name: str, kinds: Mapping[str, Kind | None], span:
             frame.names[key] = item
             open_slot(frame, key, kinds, span)
             items[number] = frame.slots[key]
-    if any(key.startswith(f"{name}{_ITEM}") for key in kinds):
+    if any(key.startswith(object_of(name)) for key in kinds):
         identity = OneOf((*identities_of(value), AnyObject()))
     frame.slots[name] = frame.names[name] = replace(value.of(items), identity=identity)
 

@@ -167,9 +167,8 @@ def _loop_over(
             if not is_carriable(bound_to(frame, need.name)):  # a test may have skipped it
                 raise need.problem from None
             continue
-        if not remaining or not _widened_integers(frame, statement, state):
-            return
-        if not _has_first_iteration(frame, statement, source):
+        widened = remaining and _widened_integers(frame, statement, state)
+        if not widened or not _has_first_iteration(frame, statement, source):
             return
         restore(frame, state)
         source = _peel_first(frame, statement, source, stored, run)

@@ -8,15 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ....base import settings
 from ....base.diagnostic import CdTypeError, CdValueError, Diagnostic, nearest
-from ...device_arrays.foreign_arrays import as_placed
 from .. import hazards
 from ..argument_checks import field_of, wrong_argument
-from ..arrays import as_array
-from ..call_arguments import is_by_reference
+from ..call_arguments import own_value
 from ..device import Stream, device
 from ..field import Field
 from ..memory import Buffer
@@ -205,7 +201,7 @@ class Program:
                     )
                 )  # fmt: skip
         inputs = {
-            name: _own(value, name, copied and not self.arguments[name])
+            name: _as_now(value, name, copied and not self.arguments[name])
             for name, value in inputs.items()
         }
         if inputs:
@@ -257,10 +253,8 @@ class Program:
         return [at for at, node in enumerate(self.body.nodes) if node.name in names]
 
 
-def _own(value: Any, name: str, copied: bool) -> Any:
+def _as_now(value: Any, name: str, copied: bool) -> Any:
     """Return an input as it is now: a tensor's value, an array of its own if `copied`."""
     if hasattr(value, "field") or isinstance(value, Field):
         return field_of(value).numpy()
-    if not copied or not is_by_reference(value) or as_placed(value, name) is not None:
-        return value
-    return np.array(as_array(value, name))
+    return own_value(value, name) if copied else value

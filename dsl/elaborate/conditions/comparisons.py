@@ -191,8 +191,8 @@ def sorted_values(
         for n in range(end):
             first, second = ordered[n : n + 2]
             assert isinstance(first, Group) and isinstance(second, Group)
-            keys = second.items[0], first.items[0]
-            compared = compare_values(frame, op, *keys, span, as_test=True, by_value=True)
+            later, earlier = second.items[0], first.items[0]
+            compared = compare_values(frame, op, later, earlier, span, as_test=True, by_value=True)
             test = truth.test_of(frame, compared, span)
             if isinstance(test, Static):
                 ordered[n : n + 2] = (second, first) if test.value else (first, second)

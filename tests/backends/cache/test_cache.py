@@ -529,8 +529,8 @@ def test_a_folder_is_full_where_a_compilation_may_not_fit(
 def test_the_folder_of_the_user(
     monkeypatch: pytest.MonkeyPatch, platform: str, names: dict[str, str], expected: str
 ) -> None:
-    theirs = SimpleNamespace(user_cache_dir=lambda name: f"/elsewhere/{name}")
-    monkeypatch.setitem(sys.modules, "platformdirs", theirs)  # type: ignore[arg-type]
+    theirs: Any = SimpleNamespace(user_cache_dir=lambda name: f"/elsewhere/{name}")
+    monkeypatch.setitem(sys.modules, "platformdirs", theirs)
     for name in ("XDG_CACHE_HOME", "ANDROID_DATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/mine", **names}.items():

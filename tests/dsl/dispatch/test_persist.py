@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,10 @@ from plusequals.base import settings
 from plusequals.dsl.dispatch import persist
 from plusequals.dsl.source import fingerprint
 
-pytestmark = pytest.mark.usefixtures("short_way")
-HEAD = "import numpy as np\nfrom plusequals import cd\n"
+from .found import HEAD, is_found
+
+pytestmark = pytest.mark.usefixtures("short_way", "own_cache")
 X = np.arange(3.0)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path) -> Iterator[None]:
-    with pe.override(cache_dir=str(tmp_path / "cache")):
-        yield
 
 
 @pytest.fixture
@@ -38,10 +32,6 @@ def written(monkeypatch: Any) -> list[dict[str, Any]]:
 
     monkeypatch.setattr(cache.Cache, "put", noting)
     return kept
-
-
-def is_found(function: Any) -> bool:
-    return "_forms" not in vars(function)
 
 
 def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import types
-from collections.abc import Callable, Iterator
-from pathlib import Path as File
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import plusequals as pe
 from plusequals.backends.call_entry import Guard, ValueSource
 from plusequals.dsl.dispatch import persist
 from plusequals.dsl.elaborate.captures.inputs import CapturedValue, ConstantSpec, ObjectSpec
@@ -22,15 +19,17 @@ from plusequals.dsl.specialize.guards import CallGuard, GuardProgram
 from plusequals.dsl.specialize.signature import describe_input
 from plusequals.dsl.values.values import Path
 
+from .found import is_found
+
 X = np.arange(6.0)
-HEAD = "import numpy as np\nfrom plusequals import cd\n"
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 class Holder:
     """What holds functions and numbers."""
 
 
-HOLDER = Holder()
+HOLDER: Any = Holder()
 SCOPES = [Scope({}, {"h": HOLDER, "K": 2.0, "np": np}, vars(builtins), {"i": "letter"}),
           Scope({}, {"K": 3.0}, vars(builtins))]  # fmt: skip
 
@@ -48,21 +47,6 @@ def typed(**parts: Any) -> Any:
 
 def spec(value: object) -> ObjectSpec:
     return ObjectSpec(id(value), value)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: File) -> Iterator[None]:
-    with pe.override(cache_dir=str(tmp_path / "cache")):
-        yield
-
-
-@pytest.fixture
-def load(module: Callable[..., types.ModuleType]) -> Callable[..., Any]:
-    return lambda text, **names: module(HEAD + text, **names).f
-
-
-def is_found(function: Any) -> bool:
-    return "_forms" not in vars(function)
 
 
 # ---------------------------------------------------------------- paths
@@ -129,7 +113,7 @@ def test_captured_values_are_described_by_function_and_name() -> None:
         Path("h", ("table",), True): describe_input((1, 2), True), Path("K", (), True): None,
         Path("x"): None,
     }  # fmt: skip
-    HOLDER.table = (1, 2)  # type: ignore[attr-defined]
+    HOLDER.table = (1, 2)
     assert reads(used={Path("K", (), True): None}, constants={"K": 1}) == []
     assert reads(used=used) == [([0, "h", ["table"], describe((1, 2))], (1, 2))]
 
@@ -149,7 +133,7 @@ def test_captured_values_are_described_by_function_and_name() -> None:
     ],
 )
 def test_captured_values_without_a_description(parts: dict[str, Any]) -> None:
-    HOLDER.table = (1, 2)  # type: ignore[attr-defined]
+    HOLDER.table = (1, 2)
     with pytest.raises(NotPortable):
         reads(**parts)
 
@@ -281,10 +265,10 @@ def test_checks_that_the_key_of_an_entry_makes_unnecessary(
 
 
 @pytest.mark.usefixtures("short_way")
-def test_numbers_that_do_not_decide_are_not_in_the_key(load: Callable[..., Any]) -> None:
+def test_numbers_that_do_not_decide_are_not_in_the_key(world: Callable[..., Any]) -> None:
     text = "@cd\ndef f(x, n):\n    return x * n\n"
     for n, expected in ((2, False), (3, True), (2, True)):
-        f = load(text)
+        f = world(text)
         np.testing.assert_array_equal(f(X, n), X * n)
         assert is_found(f) == expected
 
@@ -299,17 +283,17 @@ def test_numbers_that_do_not_decide_are_not_in_the_key(load: Callable[..., Any])
          "@cd\ndef f(x):\n    return x * a.k\n", False),
     ],
 )  # fmt: skip
-def test_which_calls_have_entries(load: Callable[..., Any], text: str, found: bool) -> None:
-    first = load(text)
+def test_which_calls_have_entries(world: Callable[..., Any], text: str, found: bool) -> None:
+    first = world(text)
     expected = first(X)
-    second = load(text)
+    second = world(text)
     np.testing.assert_array_equal(second(X), expected)
     assert (is_found(first), is_found(second)) == (False, found)
 
 
 @pytest.mark.usefixtures("short_way")
 def test_nothing_is_written_without_a_fingerprint(
-    load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    world: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
     parsed_key = persist.persistent_cache.parsed_key
@@ -318,7 +302,7 @@ def test_nothing_is_written_without_a_fingerprint(
         asked.append(fingerprint)
         return parsed_key(fingerprint)
 
-    f, g = (load(f"@cd\ndef f(x):\n    return x + {n}\n") for n in (1, 2))
+    f, g = (world(f"@cd\ndef f(x):\n    return x + {n}\n") for n in (1, 2))
     f.definition.fingerprint = None
     monkeypatch.setattr(persist.persistent_cache, "parsed_key", noted)
     np.testing.assert_array_equal(f(X), X + 1)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +20,10 @@ from plusequals.backends.cache import cache
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.runtime.state import RUNTIME
 
-pytestmark = pytest.mark.usefixtures("short_way")
+from .found import is_found
+
+pytestmark = pytest.mark.usefixtures("short_way", "own_cache")
 Load = Callable[..., types.ModuleType]
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path) -> Iterator[Path]:
-    with pe.override(cache_dir=str(tmp_path / "cache")):
-        yield tmp_path / "cache"
-
-
-@pytest.fixture
-def world(module: Load) -> Callable[..., Any]:
-    """A function from a module's text and names to the function `f` of it, as a new process has."""
-
-    def load(text: str, **names: object) -> Any:
-        head = "import numpy as np\nfrom plusequals import cd\n"
-        return module(head + textwrap.dedent(text), **names).f
-
-    return load
-
-
-def is_found(function: Any) -> bool:
-    """Whether the calls so far compiled nothing."""
-    return "_forms" not in vars(function)
 
 
 X = np.arange(4.0)
@@ -319,10 +299,10 @@ def test_a_file_with_the_name_of_a_module_of_python_is_the_users(
     monkeypatch.delitem(sys.modules, "this")
 
 
-def test_entries_that_are_gone_or_damaged_cost_a_compilation(world: Any, empty_cache: Path) -> None:
+def test_entries_that_are_gone_or_damaged_cost_a_compilation(world: Any, own_cache: Path) -> None:
     text = "@cd\ndef f(x):\n    return x + 1"
     world(text)(X)
-    for path in sorted(empty_cache.glob("v*/*.entry")):
+    for path in sorted(own_cache.glob("v*/*.entry")):
         kept = path.read_bytes()
         for data in (b"", kept[:-1], kept[:100] + b"?" + kept[101:], None):
             if data is None:

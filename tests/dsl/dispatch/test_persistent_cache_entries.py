@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,8 +19,10 @@ from plusequals.dsl.source.fingerprint import NotPortable, describe
 from plusequals.dsl.source.function_source import MISSING, Scope, scope_of
 from plusequals.dsl.specialize.guards import CallShape
 
+from .found import is_found
+
 X, Y = np.arange(4.0), np.ones(2)
-HEAD = "import numpy as np\nfrom plusequals import cd\n"
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 class Owner:
@@ -32,21 +33,6 @@ class Owner:
 
 OWNER = Owner()
 SCOPE = Scope({}, {"o": OWNER, "K": 2.0}, vars(builtins))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path) -> Iterator[None]:
-    with pe.override(cache_dir=str(tmp_path / "cache")):
-        yield
-
-
-@pytest.fixture
-def load(module: Callable[..., types.ModuleType]) -> Callable[..., Any]:
-    return lambda text, **names: module(HEAD + text, **names).f
-
-
-def is_found(function: Any) -> bool:
-    return "_forms" not in vars(function)
 
 
 # ---------------------------------------------------------------- values
@@ -117,12 +103,12 @@ def test_functions_that_are_inlined_are_known_by_their_definition() -> None:
     def g(x: Any) -> Any:
         return x
 
-    marked = types.FunctionType(g.__code__, {})
-    marked.__cd_function__ = True  # type: ignore[attr-defined]
+    marked: Any = types.FunctionType(g.__code__, {})
+    marked.__cd_function__ = True
     definition = Definition(scope_of(g), g)
-    compiled = pe.cd(g)
+    compiled: Any = pe.cd(g)
     assert cached.inlined_function(g) is g and cached.inlined_function(marked) is marked
-    assert cached.inlined_function(compiled) is compiled.definition  # type: ignore[attr-defined]
+    assert cached.inlined_function(compiled) is compiled.definition
     assert cached.inlined_function(definition) is definition
     assert cached.enclosing_scope(definition) is definition.scope
     assert cached.enclosing_scope(g) == scope_of(g)
@@ -205,7 +191,7 @@ def test_values_that_are_gone_make_an_entry_invalid(source: list[Any]) -> None:
 
 @pytest.mark.parametrize("which", ["globals", "builtins"])
 def test_names_are_looked_up_in_plain_dictionaries(which: str) -> None:
-    class Names(dict):  # type: ignore[type-arg]
+    class Names(dict[str, Any]):
         """Names that compute what they are bound to."""
 
     scope = SCOPE._replace(**{which: Names(getattr(SCOPE, which))})
@@ -218,7 +204,7 @@ def test_names_are_looked_up_in_plain_dictionaries(which: str) -> None:
 
 
 @pytest.mark.usefixtures("short_way")
-def test_two_helpers_have_names_of_their_own(load: Callable[..., Any]) -> None:
+def test_two_helpers_have_names_of_their_own(world: Callable[..., Any]) -> None:
     text = """
 def made(scale):
     def inner(v):
@@ -235,7 +221,7 @@ def f(x):
 """
     for g, h, expected in ((2.0, 5.0, False), (2.0, 5.0, True), (2.0, 6.0, False),
                            (3.0, 5.0, False), (3.0, 5.0, True), (2.0, 6.0, True)):  # fmt: skip
-        f = load(text, G=g, H=h)
+        f = world(text, G=g, H=h)
         np.testing.assert_array_equal(f(X), X * g + h - X * g)
         assert is_found(f) == expected
 
@@ -252,14 +238,14 @@ def test_the_cache_is_not_used_where_compilation_is_observed() -> None:
 
 
 @pytest.mark.usefixtures("short_way")
-def test_a_definition_that_was_parsed_is_known(load: Callable[..., Any]) -> None:
+def test_a_definition_that_was_parsed_is_known(world: Callable[..., Any]) -> None:
     text = "@cd\ndef f(x):\n    return x + 1\n"
-    f = load(text)
+    f = world(text)
     assert not cached.was_parsed_before(f.definition)
     f(X)
     assert cached.was_parsed_before(f.definition)
-    assert cached.was_parsed_before(load(text).definition)
-    assert not cached.was_parsed_before(load(text.replace("1", "2")).definition)
+    assert cached.was_parsed_before(world(text).definition)
+    assert not cached.was_parsed_before(world(text.replace("1", "2")).definition)
     with pe.override(cache=False):
         assert not cached.was_parsed_before(f.definition)
     f.definition.fingerprint = None
@@ -268,13 +254,13 @@ def test_a_definition_that_was_parsed_is_known(load: Callable[..., Any]) -> None
 
 @pytest.mark.usefixtures("short_way")
 def test_wrong_settings_are_no_error_before_a_call(
-    load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    world: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    f = load("@cd\ndef f(x):\n    return x + 1\n")
+    f = world("@cd\ndef f(x):\n    return x + 1\n")
     f(X)
 
     def wrong() -> Any:
-        raise pe.CdError(None)  # type: ignore[arg-type]
+        raise pe.CdError(cast(Any, None))
 
     monkeypatch.setattr(cached.settings, "current", wrong)
     entries = cached.PersistentEntries(f.definition, None)
@@ -284,11 +270,11 @@ def test_wrong_settings_are_no_error_before_a_call(
 
 @pytest.mark.usefixtures("short_way")
 def test_the_compiler_is_looked_for_while_a_new_function_is_parsed(
-    load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    world: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
     monkeypatch.setattr(RUNTIME, "begin", begun.append)
-    f, shape = load("@cd\ndef f(x):\n    return x + 1\n"), CallShape(1, (), {"x": None})
+    f, shape = world("@cd\ndef f(x):\n    return x + 1\n"), CallShape(1, (), {"x": None})
     assert cached.PersistentEntries(f.definition, "cc").find({"x": X}, shape) is None
     assert begun == ["cc"]
     f(X)
@@ -301,7 +287,7 @@ def test_the_compiler_is_looked_for_while_a_new_function_is_parsed(
 
 
 @pytest.mark.usefixtures("short_way")
-def test_keys_of_calls(load: Callable[..., Any]) -> None:
+def test_keys_of_calls(world: Callable[..., Any]) -> None:
     backend = cached.storing_backend("cc")
     assert backend is not None and cached.storing_backend("numpy") is None
 

@@ -295,7 +295,7 @@ def test_arguments_with_one_repr_are_asked_for_each() -> None:
     table = {1: 1.0, 2: 5.0}
 
     @pe.cd
-    def f(x):  # type: ignore[no-untyped-def]
+    def f(x: Any) -> Any:
         return x * table.get(Level.ONE) + table.get(Level.TWO)
 
     x = np.arange(3.0)

@@ -61,11 +61,14 @@ def test_inputs_are_what_they_are_when_a_run_is_queued() -> None:
     assert scene.first(scene.a) == [5]
     stream = pe.device("cc").stream()
     buffer = array.array("d", [3.0] * SIZE)
-    for values, expected in (([1.0] * SIZE, 2), (np.full(SIZE, 2.0), 3), (buffer, 4)):
+    given: tuple[tuple[Any, int], ...] = (
+        ([1.0] * SIZE, 2), (np.full(SIZE, 2.0), 3), (buffer, 4),
+    )  # fmt: skip
+    for values, expected in given:
         begin = threading.Event()
         stream.submit(begin.wait)
         run = plan.run(on=stream, values=values)
-        values[0] = 100.0  # type: ignore[index]  # each of them can be written
+        values[0] = 100.0
         begin.set()
         run.wait()
         assert scene.first(scene.a) == [expected]

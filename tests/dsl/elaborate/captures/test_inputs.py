@@ -218,7 +218,7 @@ def test_values_of_classes_with_their_own_repr_are_told_apart(
     one: object, two: object, use: Callable[..., Any]
 ) -> None:
     @pe.cd
-    def f(x, q):  # type: ignore[no-untyped-def]
+    def f(x: Any, q: Any) -> Any:
         return use(x, q)
 
     x = np.arange(3.0)

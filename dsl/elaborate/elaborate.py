@@ -236,7 +236,7 @@ def _typed_form(
         statics | ctx.preferred.intersection(arguments),
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
-        frozenset(inputs.alone), ctx.asks_layout, guarded=frozenset(ctx.guarded),
+        frozenset(inputs.alone), ctx.asks_layout, guarded=frozenset(ctx.guarded - ctx.unguarded),
         preferred=frozenset(ctx.preferred),
     )  # fmt: skip
 

@@ -55,6 +55,7 @@ BINARY = {
 
 _REAL = dtypes.float64
 _LARGE = 2.0**62
+_DIVISIONS = ("/", "//", "%")
 """Products of two integers below it fit in 64 bits."""
 
 
@@ -108,7 +109,10 @@ def _elementwise_binary(ctx: Context, op: str, left: Value, right: Value, span: 
             return _apply_ufunc(np.sqrt, Site(ctx, span), left)  # as NumPy, arrays only
         return powers.power(Site(ctx, span), left, right, np.power, python=True)
     name = BINARY[op]
-    return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
+    result = elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
+    if op in _DIVISIONS and isinstance(result, Array) and result.rank:
+        ctx.guarded.add(result.body)  # NumPy's, which does not raise
+    return result
 
 
 def _is_small_power(ctx: Context, left: Value, right: Value) -> bool:
@@ -130,7 +134,9 @@ def _emit_guard(
         _is_python_number(operand) and _is_parametric(ctx, operand) for operand in (left, right)
     ):
         return
-    if op in ("/", "//", "%") and isinstance(right, Scalar):
+    if op in _DIVISIONS and isinstance(right, Scalar):
+        if ctx.pointwise:
+            ctx.unguarded |= {right.expr, result.expr}
         divisor = as_affine(right)
         if divisor is not None and ctx.assumptions.differ(divisor, const(0)):
             ctx.guarded.add(right.expr)

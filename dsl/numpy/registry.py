@@ -254,7 +254,7 @@ _LINEAR: tuple[Row, ...] = (
     (np.outer, l.outer, 2), (np.vdot, l.vdot, None), (np.vecdot, l.vecdot, 2),
     (np.tensordot, l.tensordot, None), (np.einsum, l.einsum, -1), (np.kron, l.kron, None),
     (np.trace, l.trace, 5), (np.cross, l.cross, None),
-    (np.linalg.matrix_power, l.matrix_power, None), (np.linalg.multi_dot, l.multi_dot, None),
+    (np.linalg.matrix_power, linalg.matrix_power, None), (np.linalg.multi_dot, l.multi_dot, None),
     (np.linalg.norm, run.norm, None), (np.linalg.trace, l.matrix_trace, None),
     (np.linalg.diagonal, s.matrix_diagonal, None), (np.linalg.cross, l.cross, None),
     (np.linalg.vector_norm, run.vector_norm, None), (np.linalg.matrix_norm, run.matrix_norm, None),

@@ -165,7 +165,7 @@ class _Analysis:
             return None
         sizes, operands = _sizes_of(known), [value.interval for value in known]
         if name in ("div", "floordiv", "mod", "fmod"):
-            is_checked = self._is_guarded(expr.args[1])
+            is_checked = expr in self.guarded or self._is_guarded(expr.args[1])
             self._require(is_checked or not intervals.may_be_zero(operands[1]), sizes)
             is_whole = is_checked and _uncast(expr.args[1]).dtype.kind in "iu"
             return _Known(intervals.quotient(name, operands[0], operands[1], is_whole), sizes)

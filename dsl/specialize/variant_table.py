@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
@@ -181,8 +182,9 @@ def must_be_static(specialization: Specialization, numbers: frozenset[Path]) -> 
     first_values = {loop.symbol: loop.lo for loop in body if isinstance(loop, For)}
     for check in body:
         if isinstance(check, Check) and check.fault.code == "CD0601":
-            index = check.values[0]
-            if free_symbols(index).isdisjoint(check.over.symbols):
+            index, extent = check.values[:2]
+            is_uniform = free_symbols(index).isdisjoint(check.over.symbols)
+            if is_uniform and not _fails_below_zero(index, extent):
                 unsafe += _index_numbers(index, first_values, dependences)
     return frozenset(dynamic[node] for node in unsafe)
 
@@ -198,6 +200,32 @@ def _index_numbers(
             return dependences.of(index) if first_index is None or first_index < 0 else _NO_NODES
         case _:
             return dependences.of(index)
+
+
+def _fails_below_zero(index: Expr, extent: Expr) -> bool:
+    """Whether a subscript that is negative is out of range also if it counts from the end, as
+    `n - 1` is of an axis of `n` elements: there is no integer for which both are possible."""
+    match index, extent:
+        case Position(Affine(((Symbol() as number, factor),), offset)), Position(size):
+            pass
+        case _:
+            return False
+    if size.symbols() - {number} or any(not isinstance(atom, Symbol) for atom, _ in size.terms):
+        return False
+    of_size = sum(times for _, times in size.terms)
+    lowest, highest = -math.inf, math.inf
+    for times, rest in (  # of what is not negative: -index - 1, index + size and size
+        (-factor, -offset - 1),
+        (factor + of_size, offset + size.offset),
+        (of_size, size.offset),
+    ):
+        if times > 0:
+            lowest = max(lowest, -(rest // times))
+        elif times < 0:
+            highest = min(highest, rest // -times)
+        elif rest < 0:
+            return True
+    return lowest > highest
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +258,26 @@ def _find_dependences(
 ) -> _Dependences:
     """Compute the dependences of symbols and scalars on the dynamic numbers, and, with none, on
     dynamic sizes."""
+    mixed: frozenset[Node] = frozenset()
+    while True:  # what is computed from a variable of mixed values is of mixed values, too
+        dependences, found = _origins_beside(specialization, given, body, mixed)
+        if found <= mixed:
+            return dependences
+        mixed |= found
+
+
+def _origins_beside(
+    specialization: Specialization,
+    given: Mapping[Node, Path],
+    body: list[Statement],
+    mixed: frozenset[Node],
+) -> tuple[_Dependences, frozenset[Node]]:
+    """Return the dependences where the variables `mixed` hold other run-time values, too, and the
+    variables that are found to do so."""
     origins: dict[Node | Symbol, frozenset[Node]] = {node: frozenset((node,)) for node in given}
     extents = (n for p in specialization.typed.procedure.parameters for n in p.node.shape)
     origins.update((size, _NO_NODES) for extent in extents for size in extent.symbols())
-    dependences, unsettled = (
-        _Dependences(origins, specialization.typed.guarded),
-        set[Node | Symbol](),
-    )
+    dependences, found = _Dependences(origins, specialization.typed.guarded), set[Node]()
     for statement in body:
         match statement:
             case Let(symbol, value):
@@ -244,14 +285,12 @@ def _find_dependences(
             case Assign(Access(node, ()), op, _, value) if node not in given:
                 target = node
                 if op is not None or not dependences.is_determined(value):
-                    unsettled.add(node)
+                    found.add(node)
             case _:
                 continue
-        if dependences.is_determined(value):
-            origins[target] = origins.get(target, frozenset()) | dependences.of(value)
-    for changed in unsettled:
-        origins.pop(changed, None)
-    return dependences
+        if target not in mixed and dependences.is_determined(value):
+            origins[target] = origins.get(target, _NO_NODES) | dependences.of(value)
+    return dependences, frozenset(found)
 
 
 def used_as_constants(specialization: Specialization, numbers: frozenset[Path]) -> frozenset[Path]:
@@ -270,11 +309,9 @@ def _unsafe_numbers(part: Expr, dependences: _Dependences) -> frozenset[Node]:
         case Position(index) if _may_be_large(index, dependences):
             return numbers
         case Apply(op, (_, right)) if op.name in _DIVISION_OPS and is_determined:
-            return (
-                numbers
-                if dependences.of(right) and not _is_safe(right, dependences.guarded)
-                else _NO_NODES
-            )
+            if part in dependences.guarded or _is_safe(right, dependences.guarded):
+                return _NO_NODES
+            return numbers if dependences.of(right) else _NO_NODES
         case Apply(op, operands) if op.name == "pow":
             return _NO_NODES.union(
                 *(

@@ -168,7 +168,9 @@ class Context:
     arrays."""
     guarded: set[Expr] = field(default_factory=set)
     """Divisors and products of `given` names and sizes that are proven, or checked by an emitted
-    check, to give what Python computes."""
+    check, to give what Python computes; quotients of arrays, which NumPy computes for any."""
+    unguarded: set[Expr] = field(default_factory=set)
+    """Divisors and quotients of Python numbers at iteration points, which are not checked."""
     stored: dict[Node, list[Expr | None]] = field(default_factory=dict)
     """What was stored in each variable so far; None stands for what a loop stores later."""
     unstored: set[Expr] = field(default_factory=set)

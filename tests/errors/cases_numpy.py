@@ -297,9 +297,9 @@ def f(y):
 def f(y, n):
     return y.sum(axis=n)
 
-=== matrix_power: np.ones((3, 3))
-def f(y):
-    return np.linalg.matrix_power(y, -1)
+=== matrix_power: np.eye(3), -1 => -1
+def f(y, n):
+    return np.linalg.matrix_power(y, n)
 
 === norm_axis: np.ones((3, 3, 3)) => `f64[3, 3, 3]`
 def f(y):

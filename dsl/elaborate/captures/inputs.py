@@ -580,10 +580,13 @@ class Inputs:
         node = self.node(ctx, path, name, kind.dtype, (), None)
         if kind.dtype.kind not in "iu":
             return Scalar(Read(node, (), span), kind)
-        symbol = ctx.symbol(name)
-        read = Read(node, (), span)
-        ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
-        ctx.origin[symbol] = str(path)
+        value = cast(Read(node, (), span), dtypes.int64)
+        known = (s.symbol for s in ctx.prologue if isinstance(s, Let) and s.value == value)
+        symbol = next(known, None)
+        if symbol is None:
+            symbol = ctx.symbol(name)
+            ctx.prologue.append(Let(symbol, value, span))
+            ctx.origin[symbol] = str(path)
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
 
 

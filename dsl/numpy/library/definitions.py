@@ -284,6 +284,23 @@ def cholesky(a):
 """
 """Blocked Cholesky factorization, lower factor, in place, in panels of 32 columns."""
 
+MATRIX_POWER = """
+def matrix_power(squares, n, out):
+    left = n
+    is_first = True
+    while left > 0:
+        if left % 2 == 1:
+            if is_first:
+                out[...] = squares
+            else:
+                out[...] = out @ squares
+            is_first = False
+        left //= 2
+        if left > 0:
+            squares[...] = squares @ squares
+"""
+"""A power of matrices by squaring, in the order of the static one; `out` holds identities."""
+
 POWER_MODULO = """
 def power_modulo(base, exponent, modulus):
     def times(a, b, size):

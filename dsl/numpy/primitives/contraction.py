@@ -488,33 +488,6 @@ def matrix_trace(site: Site, x: Value, *, offset: Value = ZERO, dtype: Value = N
     return trace(site, x, offset, Static(-2), Static(-1), dtype)
 
 
-def matrix_power(site: Site, a: Value, n: Value) -> Value:
-    """Return a matrix to a static power by squaring. CdTypeError CD0454 for `n` below 1."""
-    power = static_int(site, n, "the power of a matrix")
-    base = array_of(site, a)
-    if base.rank < 2:
-        text = f"`matrix_power` takes square matrices, and is given {describe(base)}"
-        raise error("CD0454", CdValueError, text, site.span, helps=("use `**` for numbers",))
-    rows, columns = base.shape[-2:]
-    site.ctx.equal_extents(rows, columns, "`matrix_power` takes square matrices", site.span)
-    if power < 1:
-        raise error(
-            "CD0454", CdTypeError, "a matrix power is one or more here", site.span,
-            helps=("invert it first: `np.linalg.inv`",),
-        )  # fmt: skip
-    result: Value | None = None
-    square: Value = base
-    while True:
-        if power % 2:
-            result = square if result is None else matmul(site, result, square)
-        power //= 2
-        if not power:
-            break
-        square = matmul(site, square, square)
-    assert result is not None
-    return result
-
-
 def multi_dot(site: Site, arrays: Value) -> Value:
     """Return `np.linalg.multi_dot`: the product of matrices, associated from the left.
 

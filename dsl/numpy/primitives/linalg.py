@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ....base.diagnostic import CdTypeError
+from ....base.diagnostic import CdTypeError, CdValueError
 from ....lowering.ir import dtypes
+from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
+from ....lowering.ir.expressions import Apply, Const, Domain
 from ....lowering.ir.indexing import const, var
-from ...values.arrays import describe
+from ....lowering.ir.ops import OPS
+from ...values.arrays import as_scalar, describe
+from ...values.broadcasting import broadcast_to
 from ...values.builder import error
-from ...values.call_site import Site, array_of
-from ...values.values import Array, Group, Static, Value
+from ...values.call_site import Site, array_of, static_int
+from ...values.values import Array, Group, Scalar, Static, Value
 from ..library import definitions
+from .contraction import matmul
 from .creation import identity
 from .elementwise import converted
 from .python_reductions import as_number
@@ -79,6 +84,60 @@ def inverse(site: Site, a: Value) -> Value:
     unit = identity(site, as_number(matrix.shape[0]), Static(dtype))
     result = site.ctx.materialize(array_of(site, unit), "inverse", site.span)
     inlined(site, definitions.SOLVE, matrix, result)
+    return result
+
+
+def matrix_power(site: Site, a: Value, n: Value) -> Value:
+    """Return integer powers of matrices by squaring; negative ones are those of the inverse.
+
+    A power that only the run knows is a loop over its bits. CdValueError CD0454 for what is no
+    square matrix, and at run time for a negative power, whose type could be another one.
+    """
+    base = array_of(site, a)
+    if base.rank < 2:
+        text = f"`matrix_power` takes square matrices, and is given {describe(base)}"
+        raise error("CD0454", CdValueError, text, site.span, helps=("use `**` for numbers",))
+    rows, columns = base.shape[-2:]
+    site.ctx.equal_extents(rows, columns, "`matrix_power` takes square matrices", site.span)
+    can_loop = not (site.ctx.pointwise or site.ctx.conditions)
+    if can_loop and isinstance(n, Scalar) and n.kind.dtype.kind in "iu":
+        return _dynamic_power(site, base, n)
+    power = static_int(site, n, "the power of a matrix")
+    if power == 0:
+        return _identities(site, base)
+    return _static_power(site, base if power > 0 else inverse(site, base), abs(power))
+
+
+def _identities(site: Site, base: Array) -> Array:
+    """Return an identity matrix for each of some square matrices."""
+    unit = array_of(site, identity(site, as_number(base.shape[-1]), Static(base.kind.dtype)))
+    return broadcast_to(site.ctx, unit, base.shape, site.span)
+
+
+def _dynamic_power(site: Site, base: Array, n: Scalar) -> Array:
+    """Return a power that only the run knows; a negative one raises there."""
+    power = as_scalar(converted(site, n, dtypes.int64, weak=True), site.span)
+    test = Apply(OPS["ge"], (power.expr, Const(0, dtypes.int64)), dtypes.bool_)
+    text = "a power of a matrix that only the run knows is zero or more, and is {0}"
+    fault = Fault("CD0454", "CdValueError", text, ("invert it first: `np.linalg.inv`",))
+    site.ctx.check(test, fault, (power.expr,), site.span, Domain())
+    squares = site.ctx.materialize(base, "squares", site.span)
+    result = site.ctx.materialize(_identities(site, base), "power", site.span)
+    inlined(site, definitions.MATRIX_POWER, squares, power, result)
+    return result
+
+
+def _static_power(site: Site, square: Value, power: int) -> Value:
+    """Return a power of at least 1, by squaring."""
+    result: Value | None = None
+    while True:
+        if power % 2:
+            result = square if result is None else matmul(site, result, square)
+        power //= 2
+        if not power:
+            break
+        square = matmul(site, square, square)
+    assert result is not None, "the highest bit is set"
     return result
 
 

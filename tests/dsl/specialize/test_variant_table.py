@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals import cd
+from plusequals import cd, idx
 from plusequals.base import settings
 from plusequals.dsl.specialize.signature import describe_input
 from plusequals.dsl.specialize.variant_table import (
@@ -76,6 +76,10 @@ def test_other_values_are_constants(kind: type) -> None:
         ("x if m.n else x + 1", False), ("x * (1 if m.n % 2 else 2)", True),
         ("x * (3 if m.n & 6 and not m.n ^ 4 else 5)", True), ("x * (m.n << 1)", False),
         ("x * abs(m.n)", False), ("x if m.n > 2 else -x", False), ("np.zeros(m.n)", True),
+        ("np.convolve(x, np.ones(m.n) / m.n, 'valid')", True), ("x + np.ones(9) // m.n", True),
+        ("np.histogram(x, bins=m.n, range=(0, len(np.zeros(m.n))))[0]", True),
+        ("x + np.zeros(m.n)[m.n - 1]", True), ("x + np.zeros(m.n + 3)[m.n]", False),
+        ("x + np.zeros(9 - m.n)[8 - m.n]", True), ("x + np.zeros(2 * m.n)[m.n - 2]", False),
     ],
 )  # fmt: skip
 def test_integers_of_objects_are_given_where_it_makes_no_difference(
@@ -87,13 +91,26 @@ def test_integers_of_objects_are_given_where_it_makes_no_difference(
     exec(text, names)
     plain: Any = names["f"]
     for n in (1, 2, 3, 4, 6, -2):
-        if n < 0 and "zeros" in body:
+        if n < 0 and ("zeros" in body or "ones" in body):
             continue
         m = SimpleNamespace(n=n)
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(f(m, x), plain(m, x))
     one, two = (f.matched(SimpleNamespace(n=n), x)[0].specialization for n in (4, 6))
     assert (one is two) == is_opened
+
+
+def test_quotients_at_points_are_not_those_of_arrays() -> None:
+    """Python raises for the one with a static divisor, NumPy does not for the other."""
+    for at_points, is_opened in (("x[i] / m.n", True), ("x[i] + 1 / m.n", False)):
+        text = f"def f(m, x):\n    y = np.ones(3) / m.n\n    y[i] += {at_points}\n    return y\n"
+        f = pe.cd_from_source(text, {"np": np, "i": idx.i}, backend="numpy")
+        made = set()
+        for n in range(1, 8):
+            m = SimpleNamespace(n=n)
+            f(m, np.ones(3))
+            made.add(id(f.matched(m, np.ones(3))[0].specialization))
+        assert (len(made) < 7) == is_opened
 
 
 def test_an_integer_that_has_to_be_known_does_not_keep_others_from_being_given() -> None:

@@ -27,6 +27,10 @@ EXPRESSIONS = (
     "sign, size = np.linalg.slogdet(k[:0, :0])\nreturn sign, size",
     "np.linalg.cholesky(spd)",
     "np.linalg.inv(np.eye(3)[::-1])",
+    "np.linalg.matrix_power(m, 0)",
+    "np.linalg.matrix_power(m, -2)",
+    "np.linalg.matrix_power(k[:, :3], -1)",
+    "np.linalg.matrix_power(np.stack([m, m + 1]) > 0.5, 0)",
 )
 
 
@@ -105,3 +109,26 @@ def _cholesky_of(a: np.ndarray) -> np.ndarray:
 def test_a_zero_pivot_makes_a_zero_and_nan_is_no_negative_one(matrix: list[list[float]]) -> None:
     with np.errstate(all="ignore"):
         assert_as_plain("np.linalg.det(a), np.linalg.slogdet(a)[0]", np.array(matrix, float))
+
+
+def _powers(a: np.ndarray, n: int) -> np.ndarray:
+    return np.linalg.matrix_power(a, n)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, np.complex128])
+def test_a_power_of_the_run_is_a_loop(dtype: type) -> None:
+    f, made = pe.cd(_powers), set()
+    a = np.arange(18).reshape(2, 3, 3).astype(dtype)
+    for n in (0, 1, 2, 3, 6, np.uint8(7), 0):
+        given = a.copy()
+        power = f(given, n)
+        assert power.dtype == a.dtype
+        np.testing.assert_allclose(power, _powers(a, n), rtol=1e-5)
+        np.testing.assert_array_equal(given, a)
+        made.add((type(n), id(f.matched(a, n)[0].specialization)))
+    assert len(made) == 2
+
+
+def test_a_negative_power_of_the_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="only the run knows is zero or more, and is -2"):
+        pe.cd(_powers)(np.eye(2), -2)

@@ -16,7 +16,7 @@ from ..ir.decision import Reason
 from ..ir.expressions import Dynamic, Position, walk
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
-from ..ir.rewrite import map_statements
+from ..ir.rewrite import map_statements, rename
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import inside, parts, statements
 from .accesses import Accesses, Site, body_accesses, collect_accesses
@@ -310,7 +310,8 @@ class NestPair:
         later = Symbol("later", -1)
         gap = second.hi - symbol if step > 0 else symbol - second.hi
         values = {first.symbol: symbol + var(later) * step}
-        for name in (bound_symbols(second.body) & summarize(first).bound) - {first.symbol}:
+        others = bound_symbols((second,)) & summarize(first).bound
+        for name in others - {first.symbol}:  # the second's own may be that of an inner loop
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
@@ -359,8 +360,9 @@ class NestPair:
         )
         if len(second_body) != 1:
             return False
-        renaming = {self.second.loop.symbol: var(self.first.loop.symbol)}
-        (second,) = substituted(second_body, renaming)
+        symbol = self.first.loop.symbol
+        second_body = rename(second_body, {symbol: Symbol(symbol.name, -2 - symbol.serial)}, {})
+        (second,) = substituted(second_body, {self.second.loop.symbol: var(symbol)})
         if not isinstance(second, For):
             return False
         domain = (*self.outer, *ranges((self.first.loop,)))

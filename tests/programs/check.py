@@ -3,6 +3,7 @@
 loops      the interpreter of loops against that of assignments
 <a pass>   the same after that pass
 cc         compiled C against the interpreter
+renamed    the passes on loops whose variables have names of their own, and shared ones
 scheduled  compiled C against the interpreter of its loops, where these add in another order
 cuda       kernels, threads as fibres in several orders, against the interpreter; see `devices`
 warm       a second call against the first
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -36,7 +38,7 @@ from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 
-from . import batch
+from . import batch, renamed_loops
 from .devices import OnDevice, on_device, orders
 from .model import Owner, Program, plain
 from .open_sizes import after_another_value, open_sizes
@@ -104,6 +106,7 @@ def _interpreters(case: Case, backend: batch.Deferring) -> None:
     guarded(case, "loops", partial(_loops, case))
     if case.ways.passes:
         guarded(case, "passes", partial(_passes, case))
+    guarded(case, "renamed", partial(_renamed, case))
     if case.ways.plain:
         guarded(case, "warm", partial(_warm, case))
         guarded(case, "plain", partial(_plain, case))
@@ -178,6 +181,14 @@ def _passes(case: Case) -> None:
     if case.finding is None:
         short, _ = optimize(lowered, replace(target(), short=True))
         _same(case, "short", _call(case, batch.Loops(short)), exact=exact)
+
+
+def _renamed(case: Case) -> None:
+    """The passes under other names of loops, for some programs."""
+    if case.ways.passes or len(case.program.text) % 4 == 1:
+        rng = random.Random(case.program.text)
+        if why := renamed_loops.difference(lower(case.code.procedure), target(), rng):
+            _found(case, "renamed", why)
 
 
 def _cc(case: Case, code: Code) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ....base.dataclass import dataclass
 from ....lowering.ir.assignments import Access, Let
 from ....lowering.ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, walk
-from ....lowering.ir.indexing import Affine, Symbol
+from ....lowering.ir.indexing import Affine, Symbol, substitute, var
 from ....lowering.ir.loops import For, If, Stmt, Store, Update
 from ....lowering.ir.node import Node
 from ....lowering.ir.walk import free_symbols
@@ -74,11 +74,15 @@ class _Sums:
             match stmt:
                 case Store(access, value) if self.is_sum(access):
                     added = self.added(value, self.place(access.node, access.index))
-                    terms[self.place(access.node, access.index)] += added * _times(access, inner)
+                    terms[self.place(access.node, access.index, inner)] += added * _times(
+                        access, inner
+                    )
                 case Update(access, op, value) if self.is_sum(access):
                     place = self.place(access.node, access.index)
                     added = (1 if op.name in ("add", "sub") else 0) + self.added(value, place)
-                    terms[place] += added * _times(access, inner)
+                    terms[self.place(access.node, access.index, inner)] += added * _times(
+                        access, inner
+                    )
                 case If(_, then, orelse):
                     if not all(self.count(side, inner, terms) for side in (then, orelse)):
                         return False
@@ -92,12 +96,15 @@ class _Sums:
                     pass
         return True
 
-    def place(self, node: Node, index: tuple[Index, ...]) -> _Place:
-        """Return the key of an element: those at computed subscripts may be the same one."""
+    def place(self, node: Node, index: tuple[Index, ...], inner: tuple[For, ...] = ()) -> _Place:
+        """Return the key of an element: those at computed subscripts may be the same one, and so
+        may those that short loops one after another access."""
+        depths = {loop.symbol: var(Symbol("", depth - 64)) for depth, loop in enumerate(inner)}
         return node.id, tuple(
-            None if isinstance(at, Dynamic) or any(s in self.lets for s in at.symbols()) else at
+            None if isinstance(at, Dynamic) or any(s in self.lets for s in at.symbols())
+            else substitute(at, depths)
             for at in index
-        )
+        )  # fmt: skip
 
     def is_sum(self, access: Access) -> bool:
         """Whether an element is a float that every iteration of the loop accesses."""

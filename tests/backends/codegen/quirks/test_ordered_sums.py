@@ -25,6 +25,8 @@ SUMS = {
     "    o[q] = o[q] + d[2*i+1] + d[2*i]\ns = o[q]",
     "computed twice": "for i in range(N):\n    o[int(abs(d[0]) * 0)] += d[2*i+1]\n"
     "    o[int(abs(d[1]) * 0)] += d[2*i]\ns = o[0]",
+    "of two loops": "for i in range(N):\n    for k in range(2):\n        o[k] += d[2*i+1]\n"
+    "    for l in range(2):\n        o[l] += d[2*i]\ns = o[0] + 3 * o[1]",
     "NumPy": "s = d[:2*N].reshape(N, 2)[:, ::-1].sum()",
     "taken": "s = d[:4*N].reshape(N, 4)[:, [2, 0, 3, 1]].sum()",
 }

@@ -7,7 +7,7 @@ built on it and on `expressions.rebuild`. Unchanged values are returned as the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar, assert_never, cast
@@ -20,7 +20,7 @@ from .indexing import Affine, Range, Symbol
 from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
 from .loops import AnyStatement, Kernel, Program, Stmt
 from .node import Node
-from .walk import BODIES, Body, bodies, direct_reads, direct_writes
+from .walk import BODIES, Body, binds, bodies, direct_reads, direct_writes, statements
 
 S = TypeVar("S", bound=AnyStatement)
 T = TypeVar("T")
@@ -199,7 +199,14 @@ def substitute_expr(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
 
 
 def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S, ...]:
-    """Return the body with free symbols replaced; shapes of nodes stay as they are."""
+    """Return the body with free symbols replaced; shapes of nodes stay as they are.
+
+    Statements inside that bind a symbol of the new values get another one for it.
+    """
+    new = {symbol for value in values.values() if value.terms for symbol in value.symbols()}
+    if new:
+        captured = new & {symbol for stmt in statements(body) for symbol in binds(stmt)}
+        body = rename(body, _unlike(captured, new), {}) if captured else body
     return rewrite(
         body,
         Rewrite(
@@ -207,6 +214,17 @@ def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S,
             lambda index: indexing.substitute(index, values),
         ),
     )
+
+
+def _unlike(symbols: Iterable[Symbol], others: Collection[Symbol]) -> dict[Symbol, Symbol]:
+    """Return other symbols for some, which are not among `others` either."""
+    names = {}
+    for symbol in symbols:
+        other = symbol
+        while other in others:
+            other = Symbol(f"{other.name}_", symbol.serial)
+        names[symbol] = other
+    return names
 
 
 def rename(

@@ -30,17 +30,18 @@ from typing import TYPE_CHECKING, cast
 from ...base.dataclass import dataclass
 from ...base.lazy_import import LazyModule
 from ..analysis.accesses import Accesses, Site, collect_accesses, position_in
-from ..analysis.effects import summarize, touched_nodes
+from ..analysis.effects import bound_symbols, summarize, touched_nodes
 from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import is_in_loops, ranges, solve_subscripts
 from ..ir.assignments import Access
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Expr, Read, rebuild, walk
+from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, rewrite, substitute, with_bodies
-from ..ir.walk import bodies, expressions_of, parts, statements
+from ..ir.rewrite import Rewrite, rename, rewrite, substitute, with_bodies
+from ..ir.walk import binds, bodies, expressions_of, parts, statements
 
 if TYPE_CHECKING:
     from ..analysis import product_loops
@@ -72,6 +73,7 @@ def sink(program: Program) -> Decided:
     decisions: list[Decision] = []
     kernels = list(program.kernels)
     removed: set[int] = set()
+    fresh = fresh_for(program)
     for number, kernel in enumerate(kernels):
         others = (s for k in kernels if k is not kernel for s in k.body)
         outside = touched_nodes(others)
@@ -82,7 +84,7 @@ def sink(program: Program) -> Decided:
         ]:
             node = sum_.target
             sites = sites or collect_accesses(body)
-            result = _sink_sum(body, sites, sum_)
+            result = _sink_sum(body, sites, sum_, fresh)
             if isinstance(result, NoSinkReason):
                 decisions.append(Decision("stored", result, node))
             elif result is not None:
@@ -144,7 +146,9 @@ def _reads(stmt: Stmt) -> Iterable[Read]:
     return (e for expr in expressions_of(stmt) for e in walk(expr) if isinstance(e, Read))
 
 
-def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | NoSinkReason | None:
+def _sink_sum(
+    body: Body, all_accesses: Accesses, sum_: _Sum, fresh: Fresh
+) -> Body | NoSinkReason | None:
     """Return the body with a sum moved to its use; None where the pattern does not match."""
     sites = all_accesses.of(sum_.target)
     uses = [s for s in sites if s.kind == "read"]
@@ -178,7 +182,7 @@ def _sink_sum(body: Body, all_accesses: Accesses, sum_: _Sum) -> Body | NoSinkRe
         return NoSinkReason.TILES
     if _is_changed(all_accesses, sum_, use, depth):
         return NoSinkReason.CHANGED
-    return _rebuild_body(body, sum_, use, values)
+    return _rebuild_body(body, _apart_from(use, sum_, fresh), values)
 
 
 def _has_equal_loops(sum_: _Sum, values: dict[Symbol, Affine], use: Site) -> bool:
@@ -205,7 +209,16 @@ def _is_changed(all_accesses: Accesses, sum_: _Sum, use: Site, depth: int) -> bo
     return any(position is not None and at < position <= last for position in positions)
 
 
-def _rebuild_body(body: Body, sum_: _Sum, use: Site, values: dict[Symbol, Affine]) -> Body | None:
+def _apart_from(use: Site, sum_: _Sum, fresh: Fresh) -> _Sum:
+    """Return the sum with other variables for those of its inner loops that loops around the use
+    have, too."""
+    around = {symbol for stmt in use.inside for symbol in binds(stmt)}
+    clashing = bound_symbols(sum_.body) & around
+    names = {symbol: fresh.symbol(symbol.name) for symbol in sorted(clashing, key=str)}
+    return replace(sum_, body=rename(sum_.body, names, {})) if names else sum_
+
+
+def _rebuild_body(body: Body, sum_: _Sum, values: dict[Symbol, Affine]) -> Body | None:
     """Return the body without the nest, and with its sum before the statement that reads it."""
     scalar = replace(sum_.target, shape=())
 

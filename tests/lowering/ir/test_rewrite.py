@@ -144,3 +144,10 @@ def test_lists_are_changed_and_what_stays_is_the_same_object() -> None:
         [loop], (replace(loop),)
     )
     assert not rewrite.is_same_list((), (loop,))
+
+
+def test_a_value_is_not_captured_by_a_loop_inside() -> None:
+    body = (loops.For(T, const(0), var(N), 1, (COPY,)),)
+    (loop,) = rewrite.substitute(body, {N: var(T) + 1})
+    assert isinstance(loop, loops.For)
+    assert loop.hi == var(T) + 1 and loop.symbol not in (T, N)

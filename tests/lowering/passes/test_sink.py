@@ -11,6 +11,8 @@ from plusequals.lowering.ir.decision import Decided
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.rewrite import rename
+from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.passes.sink import NoSinkReason, SinkReason, sink
 
 from ..ir.build import at, in_kernels, node, num, program, read, symbols
@@ -93,3 +95,14 @@ def test_a_number_is_no_array() -> None:
     nest = For(k, const(0), const(8), 1, (Store(at(s), num(0.0)), inner))
     made = program((y,), (a,), nest, Store(at(y, 0), read(s)), local=(s,))
     assert sink(made) == Decided(made, ())
+
+
+def test_a_sum_keeps_its_terms_where_its_loop_has_the_variable_of_the_use() -> None:
+    source = lowered(SUMS + "y[i] = t[7 - i] * 2", y="f32[8]", x="f32[8, 9]")
+    (kernel,) = source.kernels
+    nest, use = (stmt for stmt in kernel.body if isinstance(stmt, For))
+    inner = next(stmt for stmt in nest.body if isinstance(stmt, For))
+    renamed = rename(kernel.body, {use.symbol: inner.symbol}, {})
+    sunk, _ = sink(replace(source, kernels=(replace(kernel, body=renamed),)))
+    verify_program(sunk)
+    assert "t += x[-j + 7, j_2]" in text_of(sunk)

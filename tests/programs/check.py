@@ -343,8 +343,20 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
         why is not None
         and not _inexact(program, expected)
         and not _zeros_or_types_decide(program, outcome)
+        and not _rounds_once(outcome, expected)
     ):
         _found(case, check, why)
+
+
+def _rounds_once(outcome: Outcome, expected: Outcome) -> bool:
+    """Whether results in float16 alone differ, by a few units: each operation is rounded to it in
+    NumPy, and here what is stored."""
+    halves = [np.asarray(v).dtype == np.float16 for v in (*expected.results, *expected.arguments)]
+    pairs = zip((*outcome.results, *outcome.arguments), (*expected.results, *expected.arguments))
+    return any(halves) and all(
+        near(one, other, 2.0**-8 if is_half else 0.0)
+        for (one, other), is_half in zip(pairs, halves)
+    )
 
 
 def _by_numpy(case: Case) -> None:

@@ -174,8 +174,8 @@ def _as_function(node: ast.expr) -> Run:
         case ast.Call(func=ast.Name(id="where"), args=[test, yes, no]):
             return _selection(test, yes, no)
         case ast.Call():
-            words = (n for arg in node.args for n in ast.walk(arg) if isinstance(n, ast.Name))
-            return partial(_called, node, next(words, None) is None)
+            words = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+            return partial(_called, node, words <= {"abs"})
     raise Unknown(ast.unparse(node))
 
 

@@ -14,7 +14,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from ...lowering.ir.indexing import const
-from ...lowering.ir.ops import Op
+from ...lowering.ir.ops import OPS, Op
 
 
 def is_power_of_two(expr: Apply) -> bool:
@@ -37,10 +37,27 @@ def subtracted_from_zero(expr: Apply) -> Expr | None:
     left, right = expr.args
     if expr.op.name == "add":
         left, right = (right, left) if _is_zero(right) else (left, right)
-        if not isinstance(right, Apply) or right.op.name != "neg":
+        negated = _negated(right)
+        if negated is None:
             return None
-        (right,) = right.args
+        right = negated
     return right if _is_zero(left) and not isinstance(right, Read) else None
+
+
+def _negated(expr: Expr) -> Expr | None:
+    """Return x of `-x`, which compilers also make of `x * -1` and `x / -1`, and of selects of it;
+    None for other values."""
+    match expr:
+        case Apply(op, (x,)) if op.name == "neg":
+            return x
+        case Apply(op, (x, Const(-1.0))) if op.name in ("mul", "product", "div"):
+            return x
+        case Apply(op, (Const(-1.0), x)) if op.name in ("mul", "product"):
+            return x
+        case Select(_, yes, no) if _negated(yes) is not None or _negated(no) is not None:
+            return Apply(OPS["neg"], (expr,), expr.dtype)
+        case _:
+            return None
 
 
 def is_zero_product(expr: Apply) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.backends.codegen.operator_forms import (
     intermediate_type,
     is_int,
@@ -34,6 +36,30 @@ def test_what_is_taken_from_zero() -> None:
     for zero, found in ((0.0, square), (-0.0, None), (1.0, None)):
         made = Apply(OPS["sub"], (Const(zero, dtypes.float32), square), dtypes.float32)
         assert subtracted_from_zero(made) is found
+
+
+SIGNS = (
+    "-f64(a[i]) + 0.0", "a[i] / -1 + 0.0", "0.0 + a[i] / -1", "f64(a[i]) * -1.0 + 0",
+    "0.0 + -1.0 * f64(a[i])", "(-f64(a[i]) if a[i] < 1 else 2.0) + 0.0", "-abs(c[i]) + 0.0",
+    "(c[i] if a[i] > 1 else a[i] / -1) + b[pad(9)]", "a[i] / -1 + b[pad(9)]", "a[i] / -2 + 0.0",
+    "-abs(c[i]) * 1.0 + 0.0", "-(-(f64(a[i])) + 0.0) + 0.0", "0.0 - (0.0 - f64(a[i]))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("optimize", [0, 2, 3])
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.int64])
+def test_zeros_have_the_signs_of_the_interpreter(kind: type, optimize: int) -> None:
+    rows = (f"    c[i] = 0\n    t[{n}, i] = {value}\n" for n, value in enumerate(SIGNS))
+    text = f"def f(c, a, b, t):\n{''.join(rows)}"
+    for size in (1, 9):
+        found = []
+        for backend in ("cc", "numpy"):
+            c, t = np.zeros(size), np.ones((len(SIGNS), size))
+            with pe.override(optimize=optimize):
+                f = pe.cd_from_source(text, backend=backend)
+                f(c, np.zeros(size, kind), np.zeros(2, kind), t)
+            found.append(np.signbit(t).tolist())
+        assert dict(zip(SIGNS, found[0])) == dict(zip(SIGNS, found[1]))
 
 
 def test_products_with_a_zero() -> None:

@@ -286,7 +286,7 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
     if name in ("argmax", "argmin"):
         best = getattr(np, name)(np.array(values, dtype))
         return np.int64(found[int(best)][0][-1])
-    if name in ("max", "min") and all(type(v) is int for v in values):
+    if name in ("max", "min") and len({type(v) for v in values} | {int, float}) == 2:
         return (max if name == "max" else min)(values)  # still a Python number
     if name in ("max", "min"):
         total = dtype.type(values[0])

@@ -295,9 +295,19 @@ def _varied(case: Case, backend: batch.Deferring) -> None:
     shared = "CdValueError CD0708"
     if shared in (outcome.error, case.outcome.error):
         return  # copies of arguments may share memory in another way
+    if {outcome.error, case.outcome.error} & _FAULTS and _has_empty_array(case.program):
+        return  # what is stored in no element need not be computed
     rtol = 1e-5 if case.program.rounds else 0.0
     if why := difference(outcome, case.outcome, share=False, rooms=False, rtol=rtol):
         _found(case, "same", f"{how}: {why}\n{program.text}")
+
+
+_FAULTS = {f"CdZeroDivisionError CD076{n}" for n in (3, 4)} | {"CdValueError CD0765"}
+"""The errors of checked arithmetic."""
+
+
+def _has_empty_array(program: Program) -> bool:
+    return any(spec.shape and 0 in spec.shape for spec in program.args)
 
 
 def _plain(case: Case) -> None:
@@ -332,6 +342,8 @@ def called(
 def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None:
     """Hold an outcome against that of plain Python and NumPy."""
     program = case.program
+    if expected.error.startswith("Unknown"):
+        return  # the oracle does not know the program
     if expected.undefined:
         return  # ours saturates; what NumPy gives depends on the machine
     joined = re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE)

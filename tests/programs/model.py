@@ -151,19 +151,10 @@ def _wild(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> 
         return np.where(special, picks.astype(dtype), usual.astype(dtype))
 
 
-_TYPES = {
-    f"{kind[0]}{bits}": getattr(np, f"{kind}{bits}")
-    for kind, sizes in (("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)), ("float", (32, 64)))
-    for bits in sizes
-}
-"""The words of the language that are element types."""
-
-
 def plain(text: str, names: Mapping[str, Any]) -> Any:
     """Return the function `f` that Python makes of a text in either notation. Raises Unknown."""
     made = translated(text)
-    extremes = {"max": of_pythons(max), "min": of_pythons(min)}
-    scope = {**_TYPES, **extremes, **names, **made.names()}
+    scope = {"max": of_pythons(max), "min": of_pythons(min), **names, **made.names()}
     exec(_compiled(made.text), scope)
     return scope["f"]
 

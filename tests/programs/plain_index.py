@@ -20,7 +20,7 @@ import numpy as np
 
 from .plain_expressions import REDUCTIONS, Letters, Unknown, evaluate, reduce_values, stored
 
-LETTER = re.compile(r"(?!i(8|16|32|64)$)[i-o][0-9_]*")  # element types are words
+LETTER = re.compile(r"[i-o][0-9_]*")
 _OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<",

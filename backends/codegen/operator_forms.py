@@ -28,15 +28,18 @@ def is_power_of_two(expr: Apply) -> bool:
 
 
 def subtracted_from_zero(expr: Apply) -> Expr | None:
-    """Return x of `0.0 - x`, None for other operations and where x is a plain element.
+    """Return x of `0.0 - x`, also of `-x + 0.0` and `-x - -0.0`, None for other operations and
+    where x is a plain element.
 
-    gcc folds `0.0 - x` to `-x` where it derives that x is no -0.0, which is wrong for x = 0.0.
+    gcc folds these to `-x` where it derives that x is no -0.0, which is wrong for x = 0.0.
     """
     if expr.dtype.kind != "f" or expr.op.name not in ("add", "sub"):
         return None
     left, right = expr.args
-    if expr.op.name == "add":
-        left, right = (right, left) if _is_zero(right) else (left, right)
+    takes_negative_zero = expr.op.name == "sub" and _is_zero(right, -1)
+    if expr.op.name == "add" or takes_negative_zero:
+        swapped = takes_negative_zero or _is_zero(right)
+        left, right = (Const(0.0, expr.dtype), left) if swapped else (left, right)
         negated = _negated(right)
         if negated is None:
             return None
@@ -67,16 +70,17 @@ def is_zero_product(expr: Apply) -> bool:
     return expr.op.name == "mul" and expr.dtype.kind == "f" and any(a.value == 0 for a in zeros)
 
 
-def _is_zero(expr: Expr) -> bool:
+def _is_zero(expr: Expr, sign: int = 1) -> bool:
+    """Whether an expression is the constant zero of a sign."""
     match expr:
         case Const(value):
             if isinstance(value, complex):
                 return False
-            return value == 0 and math.copysign(1, value) > 0
+            return value == 0 and math.copysign(1, value) == sign
         case Cast(value):
-            return _is_zero(value)
+            return _is_zero(value, sign)
         case Position(index):
-            return index == const(0)
+            return index == const(0) and sign > 0
         case _:
             return False
 

@@ -1,0 +1,508 @@
+"""The adjoint of a procedure: its statements, then those that propagate cotangents backward.
+
+    forward                                     adjoint, in reverse order
+    x[I] += v(a[J], ...)  for p                 d_a[J] += d_x[I] * dv/da      for p
+    x[I]  = v(a[J], ...)  for p                 d_a[J] += d_x[I] * dv/da;  d_x[I] = 0
+    for t in lo..hi: body                       for t in hi-1..lo-1 step -1: adjoint of the body
+    if test: ... else: ...                      the same test, on the values that it read
+
+Every array of floats that depends on an input which is asked for, and on which the output depends,
+has a cotangent of its shape. What the adjoint statements read again is kept where it is overwritten
+later (see `kept`).
+
+Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 and chapter 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
+
+from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE
+from ..analysis.self_dependence import is_injective
+from ..ir import dtypes
+from ..ir.assignments import (
+    Access,
+    Alloc,
+    Assign,
+    Block,
+    Branch,
+    Break,
+    Check,
+    Continue,
+    For,
+    Let,
+    Pair,
+    Parameter,
+    Permute,
+    Print,
+    Procedure,
+    Statement,
+    While,
+)
+from ..ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Dynamic,
+    Expr,
+    Position,
+    Read,
+    Select,
+    reads,
+    walk,
+)
+from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.node import Node
+from ..ir.ops import OPS, PAIR_OPS
+from ..ir.rewrite import substitute as substituted
+from ..ir.rewrite import substitute_expr
+from ..ir.walk import statements
+from .kept import Kept, Names, places, trip_count, writes
+from .refusal import NotDifferentiable
+from .rules import apply, number, partials
+
+Body = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Adjoint:
+    """A procedure that computes cotangents of inputs after what it computed before."""
+
+    procedure: Procedure
+    cotangents: tuple[Node, ...]
+    """The results that are the cotangents of the inputs, in their order."""
+
+
+def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoint:
+    """Return the procedure with the gradient of a number, one of its results.
+
+    Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
+    cotangent of each input. Raises NotDifferentiable.
+    """
+    names = Names.above(procedure)
+    body = _normalized(procedure.body, names)
+    active = _active_nodes(body, inputs, output)
+    at = places(body)
+    kept = Kept(names, at, writes(body, at))
+    cotangents = {
+        number_: names.array(f"d_{node.label}", node.shape, node.dtype)
+        for number_, node in active.items()
+    }
+    missing = [node for node in inputs if node.id not in cotangents]
+    for node in missing:
+        cotangents[node.id] = names.array(f"d_{node.label}", node.shape, node.dtype)
+    writer = _Writer(names, kept, cotangents, active.keys())
+    forward, backward = writer.body(body, is_outermost=True)
+    seed: Body = ()
+    if output.id in active:
+        one = number(1.0, output.dtype)
+        seed = (Assign(Access(cotangents[output.id], ()), None, False, one, Domain()),)
+    results = tuple(cotangents[node.id] for node in inputs)
+    allocated = [Alloc(n) for n in cotangents.values() if n.static_shape is None]
+    whole = (*forward, *allocated, *seed, *backward)
+    locals_ = (*procedure.locals, *(n for n in names.nodes if n not in results))
+    new = replace(
+        procedure, name=f"{procedure.name}_gradient", locals=locals_,
+        results=(*procedure.results, *results), body=whole,
+    )  # fmt: skip
+    return Adjoint(new, results)
+
+
+def _active_nodes(body: Body, inputs: Sequence[Node], output: Node) -> dict[int, Node]:
+    """Return the arrays of floats through which inputs influence the output, by their ids."""
+    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
+    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
+    useful = _closure({output.id}, [(target, source) for source, target, _ in flows])
+    nodes = {n.id: n for _, _, pair in flows for n in pair}
+    nodes |= {n.id: n for n in (*inputs, output)}
+    return {number: nodes[number] for number in sorted(varied & useful)}
+
+
+def _closure(start: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
+    found, size = set(start), -1
+    while len(found) != size:
+        size = len(found)
+        found |= {target for source, target in edges if source in found}
+    return found
+
+
+def _flows(stmt: Statement) -> Iterable[tuple[int, int, tuple[Node, Node]]]:
+    """Yield from which nodes of floats to which a statement may carry derivatives."""
+    match stmt:
+        case Assign(target, _, _, value):
+            if target.node.dtype.kind in "fc":
+                for read in _differentiable_reads(value):
+                    yield read.node.id, target.node.id, (read.node, target.node)
+        case Permute(nodes, sources):
+            for node, source in zip(nodes, sources, strict=True):
+                if node.dtype.kind in "fc":
+                    yield source.id, node.id, (source, node)
+        case _:
+            pass
+
+
+def _differentiable_reads(expr: Expr) -> list[Read]:
+    """Return the reads of floats on which a value depends smoothly."""
+    match expr:
+        case Read(node, _):
+            return [expr] if node.dtype.kind in "fc" else []
+        case Apply(op, args) if op.result != "bool":
+            return [read for arg in args for read in _differentiable_reads(arg)]
+        case Cast(value, dtype) if dtype.kind in "fc" and value.dtype.kind in "fc":
+            return _differentiable_reads(value)
+        case Select(_, yes, no):
+            return [*_differentiable_reads(yes), *_differentiable_reads(no)]
+        case _:
+            return []
+
+
+def _normalized(body: Body, names: Names) -> Body:
+    """Return statements whose updates are sums, and whose extremes keep where they are."""
+    out: list[Statement] = []
+    for stmt in body:
+        match stmt:
+            case Assign():
+                out += _normalized_assign(stmt, names)
+            case For():
+                out.append(replace(stmt, body=_normalized(stmt.body, names)))
+            case While():
+                prelude = _normalized(stmt.prelude, names)
+                out.append(replace(stmt, prelude=prelude, body=_normalized(stmt.body, names)))
+            case Branch():
+                then, orelse = (_normalized(b, names) for b in (stmt.then, stmt.orelse))
+                out.append(replace(stmt, then=then, orelse=orelse))
+            case Block():
+                out.append(replace(stmt, body=_normalized(stmt.body, names)))
+            case _:
+                out.append(replace(stmt))  # an object of its own: places are found by identity
+    return tuple(out)
+
+
+def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
+    op, target = stmt.op, stmt.target
+    if op is None or op.name in ("add", "sub") or target.node.dtype.kind not in "fc":
+        return [replace(stmt)]
+    if not stmt.reduced.ranges and stmt.reduced.where is None and not stmt.initialize:
+        old = Read(target.node, target.index)
+        if is_injective(target.index, stmt.free.ranges):
+            return [replace(stmt, op=None, value=Apply(op, (old, stmt.value), old.dtype))]
+    if op.name in ("max", "min") and stmt.initialize and stmt.pair is None:
+        return [_with_positions(stmt, names)]
+    if stmt.pair is not None:
+        return [replace(stmt)]
+    return _sequential(stmt)
+
+
+def _with_positions(stmt: Assign, names: Names) -> Assign:
+    """Return a maximum or minimum with the positions at which it was found."""
+    ranges = stmt.reduced.ranges
+    sizes = [r.hi - r.lo for r in ranges]
+    position, stride = const(0), const(1)
+    for r, size in zip(reversed(ranges), reversed(sizes), strict=True):
+        if size.constant is None and len(ranges) > 1:
+            raise NotDifferentiable("the extreme of several axes of run-time sizes", stmt.span)
+        position = position + (var(r.symbol) - r.lo) * (stride.constant or 1)
+        stride = stride * (size.constant or 1)
+    found = names.array(f"{stmt.target.node.label}_at", stmt.target.node.shape, dtypes.int64)
+    op = PAIR_OPS["argmax" if stmt.op == OPS["max"] else "argmin"]
+    return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), position))
+
+
+def _sequential(stmt: Assign) -> list[Statement]:
+    """Return an accumulation as loops over its points, in order."""
+    assert stmt.op is not None
+    old = Read(stmt.target.node, stmt.target.index)
+    value = Apply(stmt.op, (old, stmt.value), old.dtype)
+    step: Statement = replace(
+        stmt, op=None, initialize=False, value=value, free=Domain(), reduced=Domain()
+    )
+    inner = _nest(stmt.reduced, (step,), stmt)
+    if not stmt.initialize:
+        return list(_nest(stmt.free, inner, stmt))
+    start = number(float(stmt.op.neutral or 0), stmt.target.node.dtype)
+    first = replace(stmt, op=None, initialize=False, value=start, free=Domain(), reduced=Domain())
+    return list(_nest(stmt.free, (first, *inner), stmt))
+
+
+def _nest(domain: Domain, body: Body, stmt: Assign) -> Body:
+    if domain.where is not None:
+        body = (Branch(domain.where, body, (), stmt.span),)
+    for r in reversed(domain.ranges):
+        body = (For(r.symbol, r.lo, r.hi, 1, body, stmt.span),)
+    return body
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes forward and adjoint statements."""
+
+    names: Names
+    kept: Kept
+    cotangents: dict[int, Node]
+    active: Iterable[int]
+
+    def body(self, body: Body, is_outermost: bool = False) -> tuple[Body, Body]:
+        """Return the forward statements of a body, and its adjoint ones."""
+        forward: list[Statement] = []
+        backward: list[Statement] = []
+        for stmt in body:
+            before: list[Statement] = []
+            kept, reverse = self.statement(stmt, before)
+            if is_outermost:
+                forward += self.kept.allocations
+                self.kept.allocations.clear()
+            forward += [*before, *kept]
+            backward[:0] = reverse
+        return tuple(forward), tuple(backward)
+
+    def statement(self, stmt: Statement, before: list[Statement]) -> tuple[Body, Body]:
+        """Return a statement and its adjoint; `before` receives what keeps values for that."""
+        match stmt:
+            case Assign():
+                return (stmt,), tuple(self.assign(stmt, before))
+            case For():
+                return self.loop(stmt)
+            case Branch(test, then, orelse):
+                forward, backward = zip(self.body(then), self.body(orelse), strict=True)
+                if not any(backward):
+                    return (replace(stmt, then=forward[0], orelse=forward[1]),), ()
+                again = self.kept.reads(test, stmt, before)
+                reverse = Branch(again, *backward, stmt.span)
+                return (replace(stmt, then=forward[0], orelse=forward[1]),), (reverse,)
+            case Block():
+                inside, reverse_body = self.body(stmt.body)
+                reverse_block = replace(stmt, body=reverse_body)
+                return (replace(stmt, body=inside),), (reverse_block,) if reverse_body else ()
+            case Alloc(node):
+                return (stmt,), self._cleared(node)
+            case Permute(nodes, sources):
+                pairs = [
+                    (self.cotangents[n.id], self.cotangents[s.id])
+                    for n, s in zip(nodes, sources, strict=True)
+                    if n.id in self.active and s.id in self.active
+                ]
+                if not pairs:
+                    return (stmt,), ()
+                if len(pairs) < len(nodes):
+                    raise NotDifferentiable("arrays change places of which some are inactive", stmt.span)
+                back = Permute(tuple(s for _, s in pairs), tuple(n for n, _ in pairs), stmt.span)
+                return (stmt,), (back,)
+            case While():
+                if any(self._is_active(s) for s in statements((stmt,))):
+                    raise NotDifferentiable("a `while` of unknown length", stmt.span)
+                return (stmt,), ()
+            case Break() | Continue():
+                raise NotDifferentiable("a loop that is left early", NOWHERE)
+            case Let() | Check() | Print():
+                return (stmt,), ()
+
+    def _is_active(self, stmt: Statement) -> bool:
+        return isinstance(stmt, Assign) and stmt.target.node.id in self.active
+
+    def _cleared(self, node: Node) -> Body:
+        if node.id not in self.active:
+            return ()
+        cotangent = self.cotangents[node.id]
+        ranges = self.names.axes(node.shape)
+        target = Access(cotangent, tuple(var(r.symbol) for r in ranges))
+        return (Assign(target, None, False, number(0.0, node.dtype), Domain(ranges)),)
+
+    def loop(self, stmt: For) -> tuple[Body, Body]:
+        """Return a loop, and the loop that runs the adjoint of its body in reverse."""
+        forward, backward = self.body(stmt.body)
+        ahead = replace(stmt, body=forward)
+        if not backward:
+            return (ahead,), ()
+        again = [s for s in stmt.body if isinstance(s, Let)]
+        if again:
+            raise NotDifferentiable("a loop whose body binds run-time integers", stmt.span)
+        last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
+        if abs(stmt.step) == 1:
+            reverse = For(stmt.symbol, last, stmt.lo - stmt.step, -stmt.step, backward, stmt.span)
+            return (ahead,), (reverse,)
+        counter = self.names.symbol(stmt.symbol.name)
+        value = stmt.lo + var(counter) * stmt.step
+        inside = substituted(backward, {stmt.symbol: value})
+        return (ahead,), (For(counter, trip_count(stmt) - 1, const(-1), -1, inside, stmt.span),)
+
+    def assign(self, stmt: Assign, before: list[Statement]) -> list[Statement]:
+        """Return the adjoint of an assignment."""
+        target, domain = stmt.target, (*stmt.free.ranges, *stmt.reduced.ranges)
+        if target.node.id not in self.active:
+            return []
+        if target.node.dtype.kind == "c" or target.node.dtype.bits == 16:
+            raise NotDifferentiable(f"values of {target.node.dtype}", stmt.span)
+        replaces = stmt.op is None or stmt.initialize
+        if replaces and not is_injective(target.index, stmt.free.ranges):
+            raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+        if stmt.op is None and stmt.reduced.ranges:
+            raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+        index = self.kept.index(target.index, stmt, before)
+        cotangent: Expr = Read(self.cotangents[target.node.id], index)
+        active_reads = [r for r in _differentiable_reads(stmt.value) if r.node.id in self.active]
+        out: list[Statement] = []
+        zero = Assign(
+            Access(self.cotangents[target.node.id], index), None, False,
+            number(0.0, target.node.dtype), self._domain(stmt.free, stmt, before), span=stmt.span,
+        )  # fmt: skip
+        reads_itself = any(r.node == target.node for r in active_reads)
+        if reads_itself:
+            copy, cotangent = self._copy(stmt, cotangent, before)
+            out.append(copy)
+            if replaces:
+                out.append(zero)
+        if stmt.op is not None and stmt.op.name == "sub":
+            cotangent = apply("neg", cotangent)
+        selected = self._selected(stmt, before)
+        terms = _Terms(self, stmt, before, selected)
+        terms.add(stmt.value, cotangent, ())
+        out += terms.statements()
+        if replaces and not reads_itself:
+            out.append(zero)
+        return out
+
+    def _domain(self, domain: Domain, stmt: Statement, before: list[Statement]) -> Domain:
+        if domain.where is None:
+            return domain
+        return Domain(domain.ranges, self.kept.reads(domain.where, stmt, before))
+
+    def _copy(
+        self, stmt: Assign, cotangent: Expr, before: list[Statement]
+    ) -> tuple[Assign, Expr]:
+        """Return the assignment that copies the cotangents of a statement's points, and a read."""
+        ranges = stmt.free.ranges
+        shape = [r.hi - r.lo for r in ranges]
+        bound = {r.symbol for r in ranges}
+        if any(size.symbols() & bound for size in shape):
+            raise NotDifferentiable("ranges that depend on each other", stmt.span)
+        node = self.names.array(f"d_{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
+        if node.static_shape is None:
+            self.kept.allocations.append(Alloc(node))
+        index = tuple(var(r.symbol) - r.lo for r in ranges)
+        free = self._domain(stmt.free, stmt, before)
+        copy = Assign(Access(node, index), None, False, cotangent, free, span=stmt.span)
+        return copy, Read(node, index)
+
+    def _selected(self, stmt: Assign, before: list[Statement]) -> Expr | None:
+        """Return the test of the point whose value a maximum or minimum is; None for other
+        statements."""
+        if stmt.pair is None:
+            return None
+        access = stmt.pair.access
+        found: Expr = Read(access.node, access.index)
+        place = self.kept.places[id(stmt)]
+        stable = sum(w.number != place.number for w in self.kept.written[access.node.id]) == 0
+        if not (stable and not place.loops):
+            raise NotDifferentiable("a maximum inside of a loop", stmt.span)
+        return apply("eq", found, Position(stmt.pair.position))
+
+
+@dataclass(slots=True)
+class _Terms:
+    """The contributions of a statement to the cotangents of what it reads."""
+
+    writer: _Writer
+    stmt: Assign
+    before: list[Statement]
+    selected: Expr | None
+    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Expr]] = field(default_factory=dict)
+    """The cotangents of each element that is read, by the tests that select it."""
+
+    def add(self, expr: Expr, cotangent: Expr, tests: tuple[tuple[Expr, bool], ...]) -> None:
+        """Add what an expression contributes, whose value has a cotangent; `tests` select it."""
+        active = self.writer.active
+        if not any(r.node.id in active for r in _differentiable_reads(expr)):
+            return
+        match expr:
+            case Read():
+                self.found.setdefault((expr, tests), []).append(cotangent)
+            case Cast(value, _):
+                self.add(value, Cast(cotangent, value.dtype), tests)
+            case Select(test, yes, no):
+                self.add(yes, cotangent, (*tests, (test, True)))
+                self.add(no, cotangent, (*tests, (test, False)))
+            case Apply(op, args):
+                derivatives = partials(expr)
+                if derivatives is None:
+                    raise NotDifferentiable(f"`{op.name}` has no derivative rule", self.stmt.span)
+                for arg, derivative in zip(args, derivatives, strict=True):
+                    if derivative is not None:
+                        self.add(arg, apply("mul", cotangent, derivative), tests)
+            case _:
+                raise AssertionError(expr)
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield the statements that add to the cotangents of the elements."""
+        kept, stmt, before = self.writer.kept, self.stmt, self.before
+        where = [d.where for d in (stmt.free, stmt.reduced) if d.where is not None]
+        tests = [kept.reads(test, stmt, before) for test in where]
+        if self.selected is not None:
+            tests.append(self.selected)
+        condition = _all_of(tests)
+        for (read, choices), cotangents in self.found.items():
+            value = self._at_time(_sum_of(cotangents))
+            for test, wanted in reversed(choices):
+                zero = number(0.0, value.dtype)
+                at = kept.reads(test, stmt, before)
+                value = Select(at, value, zero) if wanted else Select(at, zero, value)
+            index = kept.index(read.index, stmt, before)
+            target = Access(self.writer.cotangents[read.node.id], index)
+            used = {s for at in index for s in _symbols(at)}
+            free, reduced = _split((*stmt.free.ranges, *stmt.reduced.ranges), used)
+            domains = (
+                (Domain(free), Domain(reduced, condition)) if reduced
+                else (Domain(free, condition), Domain())
+            )  # fmt: skip
+            yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
+
+    def _at_time(self, expr: Expr) -> Expr:
+        """Return a cotangent with the forward values that it had at the statement."""
+        return self.writer.kept.reads(expr, self.stmt, self.before)
+
+
+def _all_of(tests: Sequence[Expr]) -> Expr | None:
+    """Return the conjunction of tests, of which a later one is evaluated where the others hold."""
+    whole: Expr | None = None
+    for test in tests:
+        whole = test if whole is None else Select(whole, test, Const(False, dtypes.bool_))
+    return whole
+
+
+def _sum_of(values: Sequence[Expr]) -> Expr:
+    """Return a sum of values, equal ones as a product."""
+    counts: dict[Expr, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    terms = [
+        value if count == 1 else apply("mul", number(count, value.dtype), value)
+        for value, count in counts.items()
+    ]
+    whole = terms[0]
+    for term in terms[1:]:
+        whole = apply("add", whole, term)
+    return whole
+
+
+def _split(ranges: Sequence[Range], used: set[Symbol]) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+    """Return the ranges of the target, and those over which its terms are summed."""
+    needed = set(used)
+    for r in reversed(ranges):  # bounds of a range may use symbols further out
+        if r.symbol in needed:
+            needed |= r.lo.symbols() | r.hi.symbols()
+    free = tuple(r for r in ranges if r.symbol in needed)
+    return free, tuple(r for r in ranges if r.symbol not in needed)
+
+
+def _symbols(index: Affine | Dynamic) -> set[Symbol]:
+    if isinstance(index, Affine):
+        return set(index.symbols())
+    found: set[Symbol] = set()
+    for part in walk(index.value):
+        if isinstance(part, Position):
+            found |= part.index.symbols()
+        elif isinstance(part, Read):
+            found |= {s for at in part.index if isinstance(at, Affine) for s in at.symbols()}
+    return found

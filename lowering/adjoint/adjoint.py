@@ -373,18 +373,14 @@ class _Writer:
         self, stmt: Assign, cotangent: Expr, before: list[Statement]
     ) -> tuple[Assign, Expr]:
         """Return the assignment that copies the cotangents of a statement's points, and a read."""
-        ranges = stmt.free.ranges
-        shape = [r.hi - r.lo for r in ranges]
-        bound = {r.symbol for r in ranges}
-        if any(size.symbols() & bound for size in shape):
-            raise NotDifferentiable("ranges that depend on each other", stmt.span)
-        node = self.names.array(f"d_{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
+        target, read = stmt.target.node, cotangent
+        assert isinstance(read, Read)
+        node = self.names.array(f"{read.node.label}_new", target.shape, target.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
-        index = tuple(var(r.symbol) - r.lo for r in ranges)
         free = self._domain(stmt.free, stmt, before)
-        copy = Assign(Access(node, index), None, False, cotangent, free, span=stmt.span)
-        return copy, Read(node, index)
+        copy = Assign(Access(node, read.index), None, False, cotangent, free, span=stmt.span)
+        return copy, Read(node, read.index)
 
     def _selected(self, stmt: Assign, before: list[Statement]) -> Expr | None:
         """Return the test of the point whose value a maximum or minimum is; None for other

@@ -1,0 +1,1 @@
+"""Gradients of functions, as source text in the language."""

@@ -1,0 +1,359 @@
+"""Assignments as source text in the language: index notation, loops and tests of Python.
+
+A range that follows from a plain use of an index letter is not written; any other is a guard, or
+the binder of a reduction. What the text checks anyway is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import count
+
+from ...base.dataclass import dataclass
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import (
+    Access,
+    Alloc,
+    Assign,
+    Block,
+    Branch,
+    Break,
+    Check,
+    Continue,
+    For,
+    Let,
+    Permute,
+    Print,
+    Procedure,
+    Statement,
+    While,
+)
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    rebuild,
+    walk,
+)
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
+from ...lowering.ir.rewrite import substitute, substitute_expr
+from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
+from ...lowering.ir.walk import direct_reads, direct_writes, statements
+
+_INDENT = "    "
+_NUMPY = {
+    "abs": "np.abs", "sign": "np.sign", "max": "np.maximum", "min": "np.minimum",
+}  # fmt: skip
+
+
+def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str:
+    """Return the text of a function that computes what a procedure does, and returns `results`.
+
+    Precondition: no `Reduce`, and no jumps.
+    """
+    text = _Text(procedure)
+    lines = [*text.declarations(), *text.body(procedure.body, 1)]
+    given = ", ".join(text.scope.node(p.node) for p in procedure.parameters)
+    returned = ", ".join(text.scope.node(node) for node in results)
+    return "\n".join((f"def {name}({given}):", *lines, f"{_INDENT}return {returned}", ""))
+
+
+@dataclass(slots=True)
+class _Text:
+    """The text of one procedure."""
+
+    procedure: Procedure
+    scope: Scope = field(default_factory=Scope)
+    created: set[int] = field(default_factory=set)
+    """The ids of the arrays that their first assignment creates."""
+
+    def __post_init__(self) -> None:
+        p = self.procedure
+        for parameter in p.parameters:
+            name = self.scope.node(parameter.node)
+            for axis, extent in enumerate(parameter.node.shape):
+                if extent.symbol is not None:
+                    self.scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
+        for node in (*p.locals, *p.results):
+            self.scope.node(node)
+        scalars = {q.node.id for q in p.parameters if not q.node.rank and not q.written}
+        for stmt in statements(p.body):
+            match stmt:
+                case Let(symbol, Read(node, ())) if node.id in scalars:
+                    self.scope.symbols[symbol] = self.scope.node(node)
+                case _:
+                    pass
+
+    def declarations(self) -> Iterator[str]:
+        """Yield the lines that create locals and results which no first assignment creates."""
+        p = self.procedure
+        first: dict[int, Statement | None] = {}
+        for stmt in p.body:
+            nested = statements((stmt,))
+            touched = [n for s in nested for n in (*direct_writes(s), *direct_reads(s))]
+            touched += [s.node for s in nested if isinstance(s, Alloc)]
+            for node in touched:
+                first.setdefault(node.id, stmt)
+        for node in (*p.locals, *p.results):
+            stmt = first.get(node.id)
+            if stmt is None and node not in p.results:
+                continue
+            if isinstance(stmt, Alloc):
+                continue
+            if isinstance(stmt, Assign) and stmt.target.node == node and _creates(stmt):
+                self.created.add(node.id)
+            else:
+                yield _INDENT + self.creation(node)
+
+    def creation(self, node: Node) -> str:
+        """Return the statement that creates an array of zeros, or a number."""
+        name = self.scope.node(node)
+        if not node.rank:
+            return f"{name} = {_zero(node.dtype)}"
+        sizes = [index_text(extent, self.scope) for extent in node.shape]
+        shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
+        element = "" if node.dtype is dtypes.float64 else f", {node.dtype.short}"
+        return f"{name} = np.zeros({shape}{element})"
+
+    def body(self, body: Iterable[Statement], depth: int) -> list[str]:
+        """Return the lines of a body."""
+        lines = [line for stmt in body for line in self.statement(stmt, depth)]
+        return lines or [_INDENT * depth + "pass"]
+
+    def statement(self, stmt: Statement, depth: int) -> list[str]:
+        """Return the lines of a statement."""
+        indent = _INDENT * depth
+        match stmt:
+            case Assign():
+                return [indent + line for line in self.assign(stmt)]
+            case For(symbol, lo, hi, step, body):
+                ends = [index_text(lo, self.scope), index_text(hi, self.scope)]
+                ends = ends[1:] if ends[0] == "0" and step == 1 else ends
+                ends += [str(step)] if step != 1 else []
+                head = f"for {self.scope.symbol(symbol)} in range({', '.join(ends)}):"
+                return [indent + head, *self.body(body, depth + 1)]
+            case While(prelude, test, body):
+                if prelude:
+                    stop = [f"{indent}{_INDENT}if not ({self.expr(test)}):", f"{indent}{_INDENT * 2}break"]
+                    inside = [line for s in prelude for line in self.statement(s, depth + 1)]
+                    return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
+                return [f"{indent}while {self.expr(test)}:", *self.body(body, depth + 1)]
+            case Branch(test, then, orelse):
+                lines = [f"{indent}if {self.expr(test)}:", *self.body(then, depth + 1)]
+                return [*lines, f"{indent}else:", *self.body(orelse, depth + 1)] if orelse else lines
+            case Block(comment, body):
+                return [f"{indent}with comment({comment!r}):", *self.body(body, depth + 1)]
+            case Let(symbol, value):
+                if symbol in self.scope.symbols:
+                    return []
+                return [f"{indent}{self.scope.symbol(symbol)} = {self.expr(value)}"]
+            case Alloc(node):
+                return [indent + self.creation(node)]
+            case Permute(nodes, sources):
+                left, right = (", ".join(map(self.scope.node, part)) for part in (nodes, sources))
+                return [f"{indent}{left} = {right}"]
+            case Check() | Print():
+                return []
+            case Break() | Continue():
+                return [indent + type(stmt).__name__.lower()]
+
+    def expr(self, expr: Expr) -> str:
+        """Return an expression as text."""
+        return _expr(expr, self.scope)
+
+    def assign(self, stmt: Assign) -> list[str]:
+        """Return the lines of an assignment; those of argmax and the like have two."""
+        stmt = _with_plain_letters(stmt)
+        scope = self.scope.inner()
+        inner = replace_scope(self, scope)
+        bare = _free_letters_are_plain(stmt)
+        guards = [
+            test for r in stmt.free.ranges if r.symbol not in bare
+            for test in _range_tests(r, scope)
+        ]
+        if stmt.free.where is not None:
+            guards.append(inner.expr(stmt.free.where))
+        lines: list[str] = []
+        lead = ""
+        if guards:
+            lines.append(f"if {' and '.join(guards)}:")
+            lead = _INDENT
+        if stmt.pair is None:
+            lines.append(lead + inner.update(stmt, bare))
+            return lines
+        position = replace(stmt, pair=None, target=stmt.pair.access)
+        best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
+        lines.append(lead + inner.update(position, bare, f"arg{best}"))
+        lines.append(lead + inner.update(replace(stmt, pair=None), bare, best))
+        return lines
+
+    def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
+        """Return an assignment without its guards."""
+        left = element_text(stmt.target.node, _spelled(stmt.target.index), self.scope)
+        value, ranges = stmt.value, stmt.reduced.ranges
+        binders = [self.binder(r, bare) for r in ranges]
+        where = stmt.reduced.where
+        if reduction or stmt.op is not None and stmt.initialize:
+            assert stmt.op is not None
+            name = reduction or reduction_name(stmt.op)
+            inside = self.expr(_conditional(value, where, stmt))
+            return f"{left} = {name}[{', '.join(binders)}]({inside})"
+        if stmt.op is None:
+            return f"{left} = {self.expr(value)}"
+        sign = INFIX[stmt.op.name][0]
+        if not ranges:
+            return f"{left} {sign}= {self.expr(_conditional(value, where, stmt))}"
+        if where is None and stmt.target.index and all(r.symbol in bare for r in ranges):
+            return f"{left} {sign}= {self.expr(value)}"
+        return f"{left} {sign}= sum[{', '.join(binders)}]({self.expr(_conditional(value, where, stmt))})"
+
+    def binder(self, r: Range, bare: set[Symbol]) -> str:
+        """Return the binder of a letter in a reduction."""
+        name = self.scope.symbol(r.symbol)
+        if r.symbol in bare:
+            return name
+        lo, hi = index_text(r.lo, self.scope), index_text(r.hi, self.scope)
+        return f"{name} in range({hi})" if lo == "0" else f"{name} in range({lo}, {hi})"
+
+
+def replace_scope(text: _Text, scope: Scope) -> _Text:
+    """Return the writer with other names."""
+    new = object.__new__(_Text)
+    new.procedure, new.scope, new.created = text.procedure, scope, text.created
+    return new
+
+
+def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
+    """Return a term that is neutral where a test does not hold."""
+    if where is None:
+        return value
+    neutral = stmt.op.neutral if stmt.op is not None else 0
+    return Select(where, value, Const(neutral or 0, value.dtype))
+
+
+def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
+    name = scope.symbol(r.symbol)
+    if r.lo.constant != 0:
+        yield f"{name} >= {index_text(r.lo, scope)}"
+    yield f"{name} < {index_text(r.hi, scope)}"
+
+
+def _creates(stmt: Assign) -> bool:
+    """Whether an assignment sets all elements of its target, by letters alone."""
+    node, free = stmt.target.node, {r.symbol: r for r in stmt.free.ranges}
+    if not (stmt.op is None or stmt.initialize) or stmt.free.where is not None:
+        return False
+    if stmt.pair is not None:
+        return False
+    symbols = [at.symbol if isinstance(at, Affine) else None for at in stmt.target.index]
+    if len(set(symbols)) < len(symbols) or len(symbols) != len(free):
+        return False
+    return all(
+        s is not None and s in free and free[s].lo.constant == 0 and free[s].hi == extent
+        for s, extent in zip(symbols, node.shape, strict=True)
+    ) and bool(_free_letters_are_plain(stmt, of_values=True) >= set(free))
+
+
+def _plain_sizes(stmt: Assign, of_values: bool = False) -> dict[Symbol, set[Affine]]:
+    """Return the sizes of the axes that each letter subscripts alone."""
+    accesses = [] if of_values else [(stmt.target.node, stmt.target.index)]
+    if stmt.pair is not None and not of_values:
+        accesses.append((stmt.pair.access.node, stmt.pair.access.index))
+    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
+    accesses += [(p.node, p.index) for e in exprs for p in walk(e) if isinstance(p, Read)]
+    found: dict[Symbol, set[Affine]] = {}
+    for node, index in accesses:
+        for at, extent in zip(index, node.shape, strict=True):
+            if isinstance(at, Affine) and at.symbol is not None:
+                found.setdefault(at.symbol, set()).add(extent)
+    return found
+
+
+def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol]:
+    """Return the letters whose ranges follow from their plain uses."""
+    sizes = _plain_sizes(stmt, of_values)
+    return {
+        r.symbol
+        for r in (*stmt.free.ranges, *stmt.reduced.ranges)
+        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi}
+    }
+
+
+def _with_plain_letters(stmt: Assign) -> Assign:
+    """Return an assignment whose letters subscript alone only axes of one size each: others are
+    shifted."""
+    for domain in ("free", "reduced"):
+        for r in getattr(stmt, domain).ranges:
+            for shift in count():
+                changed = _shifted(stmt, r.symbol, shift)
+                if len(_plain_sizes(changed).get(r.symbol, ())) <= 1:
+                    break
+            stmt = changed
+    return stmt
+
+
+def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
+    """Return an assignment in which a letter runs through numbers that are `shift` higher."""
+    if not shift:
+        return stmt
+    (new,) = substitute((stmt,), {symbol: var(symbol) - shift})
+    assert isinstance(new, Assign)
+
+    def moved(domain: Domain, given: Domain) -> Domain:
+        return Domain(
+            tuple(
+                Range(r.symbol, r.lo + shift, r.hi + shift) if r.symbol == symbol
+                else Range(r.symbol, *(_moved(e, symbol, shift) for e in (r.lo, r.hi)))
+                for r in given.ranges
+            ),
+            domain.where,
+        )  # fmt: skip
+
+    return replace(new, free=moved(new.free, stmt.free), reduced=moved(new.reduced, stmt.reduced))
+
+
+def _moved(index: Affine, symbol: Symbol, shift: int) -> Affine:
+    from ...lowering.ir.indexing import substitute as in_index
+
+    return in_index(index, {symbol: var(symbol) - shift})
+
+
+def _zero(dtype: DType) -> str:
+    match dtype.kind:
+        case "b":
+            return "False"
+        case "f" if dtype is dtypes.float64:
+            return "0.0"
+        case _:
+            return f"{dtype.short}(0)"
+
+
+def _spelled(index: tuple[Index, ...]) -> tuple[Index, ...]:
+    return tuple(Dynamic(_worded(at.value)) if isinstance(at, Dynamic) else at for at in index)
+
+
+def _expr(expr: Expr, scope: Scope) -> str:
+    return expr_text(_worded(expr), scope)
+
+
+def _worded(expr: Expr) -> Expr:
+    """Return an expression whose operations print as words of the language."""
+    expr = rebuild(expr, _worded, lambda index: index)
+    match expr:
+        case Select(test, yes, Const(False)):
+            return Apply(OPS["and"], (test, yes), dtypes.bool_)
+        case Cast(value, dtype) if value.dtype == dtype:
+            return value
+        case _:
+            return expr

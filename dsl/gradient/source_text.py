@@ -77,6 +77,10 @@ class _Text:
     scope: Scope = field(default_factory=Scope)
     created: set[int] = field(default_factory=set)
     """The ids of the arrays that their first assignment creates."""
+    allocated: set[int] = field(default_factory=set)
+    """The ids of those of run-time shape."""
+    given: set[Symbol] = field(default_factory=set)
+    """The symbols that are integer arguments."""
 
     def __post_init__(self) -> None:
         p = self.procedure
@@ -87,11 +91,18 @@ class _Text:
                     self.scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
         for node in (*p.locals, *p.results):
             self.scope.node(node)
+        for stmt in statements(p.body):
+            if isinstance(stmt, For):
+                self.scope.symbol(stmt.symbol)
+        for stmt in statements(p.body):
+            if isinstance(stmt, Alloc):
+                self.allocated.add(stmt.node.id)
         scalars = {q.node.id for q in p.parameters if not q.node.rank and not q.written}
         for stmt in statements(p.body):
             match stmt:
                 case Let(symbol, Read(node, ())) if node.id in scalars:
                     self.scope.symbols[symbol] = self.scope.node(node)
+                    self.given.add(symbol)
                 case _:
                     pass
 
@@ -109,7 +120,7 @@ class _Text:
             stmt = first.get(node.id)
             if stmt is None and node not in p.results:
                 continue
-            if isinstance(stmt, Alloc):
+            if node.id in self.allocated:
                 continue
             if isinstance(stmt, Assign) and stmt.target.node == node and _creates(stmt):
                 self.created.add(node.id)
@@ -155,7 +166,7 @@ class _Text:
             case Block(comment, body):
                 return [f"{indent}with comment({comment!r}):", *self.body(body, depth + 1)]
             case Let(symbol, value):
-                if symbol in self.scope.symbols:
+                if symbol in self.given:
                     return []
                 return [f"{indent}{self.scope.symbol(symbol)} = {self.expr(value)}"]
             case Alloc(node):
@@ -231,6 +242,7 @@ def replace_scope(text: _Text, scope: Scope) -> _Text:
     """Return the writer with other names."""
     new = object.__new__(_Text)
     new.procedure, new.scope, new.created = text.procedure, scope, text.created
+    new.allocated, new.given = text.allocated, text.given
     return new
 
 

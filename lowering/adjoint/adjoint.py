@@ -15,7 +15,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
@@ -59,8 +59,8 @@ from ..ir.node import Node
 from ..ir.ops import OPS, PAIR_OPS
 from ..ir.rewrite import substitute as substituted
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import statements
-from .kept import Kept, Names, places, trip_count, writes
+from ..ir.walk import expressions_of, free_symbols, statements, uses
+from .kept import Kept, Names, places, trip_count, upper_bound, writes
 from .refusal import NotDifferentiable
 from .rules import apply, number, partials
 
@@ -85,6 +85,7 @@ def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoi
     names = Names.above(procedure)
     body = _normalized(procedure.body, names)
     active = _active_nodes(body, inputs, output)
+    _refuse_orders(body, inputs)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
     cotangents = {
@@ -101,7 +102,15 @@ def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoi
         one = number(1.0, output.dtype)
         seed = (Assign(Access(cotangents[output.id], ()), None, False, one, Domain()),)
     results = tuple(cotangents[node.id] for node in inputs)
-    allocated = [Alloc(n) for n in cotangents.values() if n.static_shape is None]
+    outer = {s for p in procedure.parameters for e in p.node.shape for s in e.symbols()}
+    outer |= {stmt.symbol for stmt in body if isinstance(stmt, Let)}
+    allocated = [
+        Alloc(n) for n in cotangents.values()
+        if n.static_shape is None and _symbols_of(n) <= outer
+    ]  # fmt: skip
+    if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
+        text = f"`{lost[0].label}`, whose size is known only inside a loop"
+        raise NotDifferentiable(text, procedure.span)
     whole = (*forward, *allocated, *seed, *backward)
     locals_ = (*procedure.locals, *(n for n in names.nodes if n not in results))
     new = replace(
@@ -109,6 +118,10 @@ def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoi
         results=(*procedure.results, *results), body=whole,
     )  # fmt: skip
     return Adjoint(new, results)
+
+
+def _symbols_of(node: Node) -> set[Symbol]:
+    return {symbol for extent in node.shape for symbol in extent.symbols()}
 
 
 def _active_nodes(body: Body, inputs: Sequence[Node], output: Node) -> dict[int, Node]:
@@ -119,6 +132,17 @@ def _active_nodes(body: Body, inputs: Sequence[Node], output: Node) -> dict[int,
     nodes = {n.id: n for _, _, pair in flows for n in pair}
     nodes |= {n.id: n for n in (*inputs, output)}
     return {number: nodes[number] for number in sorted(varied & useful)}
+
+
+def _refuse_orders(body: Body, inputs: Sequence[Node]) -> None:
+    """Refuse what computes with the bits of numbers that depend on the inputs."""
+    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
+    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
+    for stmt in statements(body):
+        for part in (p for expr in expressions_of(stmt) for p in walk(expr)):
+            if isinstance(part, Apply) and part.op.name in ("rank", "ordinal"):
+                if any(read.node.id in varied for read in reads(part)):
+                    raise NotDifferentiable("a sort", getattr(stmt, "span", NOWHERE))
 
 
 def _closure(start: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
@@ -183,6 +207,8 @@ def _normalized(body: Body, names: Names) -> Body:
 
 def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
     op, target = stmt.op, stmt.target
+    if op is None and target.node.dtype.kind in "fc":
+        return _one_by_one(stmt)
     if op is None or op.name in ("add", "sub") or target.node.dtype.kind not in "fc":
         return [replace(stmt)]
     if not stmt.reduced.ranges and stmt.reduced.where is None and not stmt.initialize:
@@ -209,6 +235,18 @@ def _with_positions(stmt: Assign, names: Names) -> Assign:
     found = names.array(f"{stmt.target.node.label}_at", stmt.target.node.shape, dtypes.int64)
     op = PAIR_OPS["argmax" if stmt.op == OPS["max"] else "argmin"]
     return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), position))
+
+
+def _one_by_one(stmt: Assign) -> list[Statement]:
+    """Return an assignment as it is where its points have elements of their own, else as loops."""
+    if is_injective(stmt.target.index, stmt.free.ranges) and not stmt.reduced.ranges:
+        return [replace(stmt)]
+    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
+    exprs += [at.value for at in stmt.target.index if isinstance(at, Dynamic)]
+    if any(r.node == stmt.target.node for e in exprs for r in reads(e)):
+        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+    step = replace(stmt, free=Domain(), reduced=Domain())
+    return list(_nest(stmt.free, _nest(stmt.reduced, (step,), stmt), stmt))
 
 
 def _sequential(stmt: Assign) -> list[Statement]:
@@ -242,7 +280,9 @@ class _Writer:
     names: Names
     kept: Kept
     cotangents: dict[int, Node]
-    active: Iterable[int]
+    active: Collection[int]
+    kept_allocated: list[Node] = field(default_factory=list)
+    """What is allocated before the outermost loops."""
 
     def body(self, body: Body, is_outermost: bool = False) -> tuple[Body, Body]:
         """Return the forward statements of a body, and its adjoint ones."""
@@ -253,10 +293,33 @@ class _Writer:
             kept, reverse = self.statement(stmt, before)
             if is_outermost:
                 forward += self.kept.allocations
+                self.kept_allocated += [stmt.node for stmt in self.kept.allocations]
                 self.kept.allocations.clear()
             forward += [*before, *kept]
             backward[:0] = reverse
+        if not is_outermost and backward:
+            created = [s.node for s in body if isinstance(s, Alloc) and s.node.id in self.active]
+            backward[:0] = [Alloc(self.cotangents[node.id]) for node in created]
+            backward[:0] = self._bound_again(body, backward, forward)
         return tuple(forward), tuple(backward)
+
+    def _bound_again(
+        self, body: Body, backward: Sequence[Statement], forward: list[Statement]
+    ) -> list[Statement]:
+        """Return the integers that a body binds, for its adjoint statements."""
+        inside = statements(backward)
+        used = {symbol for stmt in inside for symbol in uses(stmt)}
+        used |= {s for stmt in inside if isinstance(stmt, Alloc) for s in _symbols_of(stmt.node)}
+        again: list[Statement] = []
+        for stmt in reversed(body):
+            if isinstance(stmt, Let) and stmt.symbol in used:
+                before: list[Statement] = []
+                value = self.kept.reads(stmt.value, stmt, before)
+                at = next(n for n, other in enumerate(forward) if other is stmt)
+                forward[at:at] = before
+                again.insert(0, replace(stmt, value=value))
+                used |= free_symbols(value)
+        return again
 
     def statement(self, stmt: Statement, before: list[Statement]) -> tuple[Body, Body]:
         """Return a statement and its adjoint; `before` receives what keeps values for that."""
@@ -276,8 +339,8 @@ class _Writer:
                 inside, reverse_body = self.body(stmt.body)
                 reverse_block = replace(stmt, body=reverse_body)
                 return (replace(stmt, body=inside),), (reverse_block,) if reverse_body else ()
-            case Alloc(node):
-                return (stmt,), self._cleared(node)
+            case Alloc():
+                return (stmt,), ()
             case Permute(nodes, sources):
                 pairs = [
                     (self.cotangents[n.id], self.cotangents[s.id])
@@ -302,31 +365,15 @@ class _Writer:
     def _is_active(self, stmt: Statement) -> bool:
         return isinstance(stmt, Assign) and stmt.target.node.id in self.active
 
-    def _cleared(self, node: Node) -> Body:
-        if node.id not in self.active:
-            return ()
-        cotangent = self.cotangents[node.id]
-        ranges = self.names.axes(node.shape)
-        target = Access(cotangent, tuple(var(r.symbol) for r in ranges))
-        return (Assign(target, None, False, number(0.0, node.dtype), Domain(ranges)),)
-
     def loop(self, stmt: For) -> tuple[Body, Body]:
         """Return a loop, and the loop that runs the adjoint of its body in reverse."""
         forward, backward = self.body(stmt.body)
         ahead = replace(stmt, body=forward)
         if not backward:
             return (ahead,), ()
-        again = [s for s in stmt.body if isinstance(s, Let)]
-        if again:
-            raise NotDifferentiable("a loop whose body binds run-time integers", stmt.span)
         last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
-        if abs(stmt.step) == 1:
-            reverse = For(stmt.symbol, last, stmt.lo - stmt.step, -stmt.step, backward, stmt.span)
-            return (ahead,), (reverse,)
-        counter = self.names.symbol(stmt.symbol.name)
-        value = stmt.lo + var(counter) * stmt.step
-        inside = substituted(backward, {stmt.symbol: value})
-        return (ahead,), (For(counter, trip_count(stmt) - 1, const(-1), -1, inside, stmt.span),)
+        end = stmt.lo - (1 if stmt.step > 0 else -1)
+        return (ahead,), (For(stmt.symbol, last, end, -stmt.step, backward, stmt.span),)
 
     def assign(self, stmt: Assign, before: list[Statement]) -> list[Statement]:
         """Return the adjoint of an assignment."""
@@ -447,10 +494,13 @@ class _Terms:
             index = kept.index(read.index, stmt, before)
             target = Access(self.writer.cotangents[read.node.id], index)
             used = {s for at in index for s in _symbols(at)}
-            free, reduced = _split((*stmt.free.ranges, *stmt.reduced.ranges), used)
+            ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
+            free = tuple(r for r in ranges if r.symbol in used)
+            reduced = tuple(r for r in ranges if r.symbol not in used)
+            where = _all_of([*bounds, *([condition] if condition is not None else [])])
             domains = (
-                (Domain(free), Domain(reduced, condition)) if reduced
-                else (Domain(free, condition), Domain())
+                (Domain(free), Domain(reduced, where)) if reduced
+                else (Domain(free, where), Domain())
             )  # fmt: skip
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
@@ -482,14 +532,32 @@ def _sum_of(values: Sequence[Expr]) -> Expr:
     return whole
 
 
-def _split(ranges: Sequence[Range], used: set[Symbol]) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """Return the ranges of the target, and those over which its terms are summed."""
-    needed = set(used)
-    for r in reversed(ranges):  # bounds of a range may use symbols further out
-        if r.symbol in needed:
-            needed |= r.lo.symbols() | r.hi.symbols()
-    free = tuple(r for r in ranges if r.symbol in needed)
-    return free, tuple(r for r in ranges if r.symbol not in needed)
+def _independent(
+    ranges: Sequence[Range], used: set[Symbol], stmt: Assign
+) -> tuple[list[Range], list[Expr]]:
+    """Return ranges of which those of `used` symbols depend on each other alone, as the target's
+    have to, and the tests that restrict them to the given ones."""
+    out = list(ranges)
+    tests: list[Expr] = []
+    for at, r in enumerate(ranges):
+        others = [o for o in reversed(ranges[:at]) if o.symbol not in used]
+        if r.symbol not in used or not any(
+            o.symbol in r.lo.symbols() | r.hi.symbols() for o in others
+        ):
+            continue
+        lo: Affine | None = -r.lo
+        hi: Affine | None = r.hi
+        for other in others:
+            ends = other.lo, other.hi - 1
+            lo = None if lo is None else upper_bound(lo, other.symbol, *ends)
+            hi = None if hi is None else upper_bound(hi, other.symbol, *ends)
+        if lo is None or hi is None:
+            raise NotDifferentiable("ranges that depend on each other in no linear way", stmt.span)
+        out[at] = Range(r.symbol, -lo, hi)
+        here = Position(var(r.symbol))
+        tests.append(apply("le", Position(r.lo), here))
+        tests.append(apply("lt", here, Position(r.hi)))
+    return out, tests
 
 
 def _symbols(index: Affine | Dynamic) -> set[Symbol]:

@@ -6,6 +6,7 @@ before the statement that read it, into an array with an axis for each sequentia
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -21,13 +22,15 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.dtypes import DType
-from ..ir.expressions import Domain, Dynamic, Expr, Index, Read, rebuild
-from ..ir.indexing import Affine, Quasi, Range, Symbol, const, floordiv, maximum, substitute, var
+from ..ir.expressions import Const, Domain, Dynamic, Expr, Index, Read, Select, rebuild, walk
+from ..ir.indexing import Affine, Quasi, Range, Symbol, const, floordiv, maximum, minimum, substitute, var
 from ..ir.node import Node
-from ..ir.walk import binds, bodies, direct_writes, statements
+from ..ir.walk import binds, bodies, direct_writes, expressions_of, free_symbols, statements
 from .refusal import NotDifferentiable
 
 Loops = tuple[For | While, ...]
+Tests = tuple[tuple[Expr, bool], ...]
+"""Tests of selects, and which side of each is meant."""
 
 
 @dataclass(slots=True)
@@ -110,6 +113,8 @@ class Kept:
     places: Mapping[int, Place]
     written: Mapping[int, list[Place]]
     arrays: dict[tuple[int, int], Node] = field(default_factory=dict)
+    values: dict[tuple[Read, int], Node] = field(default_factory=dict)
+    """The arrays that keep single values of a statement, by read and statement."""
     allocations: list[Alloc] = field(default_factory=list)
     """Those of run-time shape, which have to be allocated before the outermost loop."""
 
@@ -126,21 +131,85 @@ class Kept:
 
         `before` receives the statements that keep them.
         """
+        return self._changed(expr, stmt, before, ())
+
+    def _changed(self, expr: Expr, stmt: Statement, before: list[Statement], tests: Tests) -> Expr:
+        """Return an expression evaluated where `tests` hold, or do not."""
+        if isinstance(expr, Select):
+            test = self._changed(expr.test, stmt, before, tests)
+            yes = self._changed(expr.yes, stmt, before, (*tests, (expr.test, True)))
+            no = self._changed(expr.no, stmt, before, (*tests, (expr.test, False)))
+            same = test is expr.test and yes is expr.yes and no is expr.no
+            return expr if same else Select(test, yes, no)
         place = self.places[id(stmt)]
+        if isinstance(expr, Read) and not self.is_stable(expr.node, place):
+            points = self._points(expr, stmt)
+            if points is not None:
+                return self._point(expr, points, place, before, tests)
+            kept, iteration = self.array(expr.node, place, before)
+            index = self.index(expr.index, stmt, before, tests)
+            return Read(kept, (*iteration, *index), expr.span)
+        return rebuild(
+            expr, lambda part: self._changed(part, stmt, before, tests), lambda index: index
+        )
 
-        def changed(part: Expr) -> Expr:
-            part = rebuild(part, changed, lambda index: index)
-            if not isinstance(part, Read) or self.is_stable(part.node, place):
-                return part
-            kept, index = self.array(part.node, place, before)
-            return Read(kept, (*index, *part.index), part.span)
+    def _points(self, read: Read, stmt: Statement) -> tuple[Range, ...] | None:
+        """Return the ranges for whose points the value of a read is kept, None where the whole
+        array is smaller than the values of all reads of it."""
+        if not isinstance(stmt, Assign):
+            return ()
+        ranges = (*stmt.free.ranges, *stmt.reduced.ranges)
+        if ranges and not (stmt.free.where is None and stmt.reduced.where is None):
+            return None
+        bound = {r.symbol for r in ranges}
+        if any((r.lo.symbols() | r.hi.symbols()) & bound for r in ranges):
+            return None
+        same = {
+            part for expr in expressions_of(stmt) for part in walk(expr)
+            if isinstance(part, Read) and part.node == read.node
+        }  # fmt: skip
+        total = 0
+        for part in same:
+            sizes = [(r.hi - r.lo).constant for r in _ranges_of(part, ranges)]
+            if None in sizes:
+                return None
+            total += math.prod(size for size in sizes if size is not None)
+        whole = read.node.static_shape
+        if whole is not None and total > math.prod(whole):
+            return None
+        return _ranges_of(read, ranges)
 
-        return changed(expr)
+    def _point(
+        self,
+        read: Read,
+        points: tuple[Range, ...],
+        place: Place,
+        before: list[Statement],
+        tests: Tests,
+    ) -> Read:
+        """Return the read of a value that is kept for points of a statement."""
+        iteration = tuple(_iteration(loop) for loop in place.loops)
+        at = (*iteration, *(var(r.symbol) - r.lo for r in points))
+        key = read, place.number
+        if key not in self.values:
+            shape = (*_trip_counts(place.loops), *(r.hi - r.lo for r in points))
+            kept = self.names.array(f"{read.node.label}_kept", shape, read.dtype)
+            self.values[key] = kept
+            if kept.static_shape is None:
+                self.allocations.append(Alloc(kept))
+            value: Expr = read
+            for test, wanted in reversed(tests):
+                none = Const(0, read.dtype)
+                value = Select(test, value, none) if wanted else Select(test, none, value)
+            before.append(Assign(Access(kept, at), None, False, value, Domain(points)))
+        return Read(self.values[key], at, read.span)
 
-    def index(self, index: tuple[Index, ...], stmt: Statement, before: list[Statement]) -> tuple[Index, ...]:
+    def index(
+        self, index: tuple[Index, ...], stmt: Statement, before: list[Statement], tests: Tests = ()
+    ) -> tuple[Index, ...]:
         """Return subscripts with the values that they had at a statement."""
         return tuple(
-            Dynamic(self.reads(at.value, stmt, before)) if isinstance(at, Dynamic) else at
+            Dynamic(self._changed(at.value, stmt, before, tests)) if isinstance(at, Dynamic) else at
             for at in index
         )
 
@@ -151,7 +220,7 @@ class Kept:
         iteration = tuple(_iteration(loop) for loop in place.loops)
         key = node.id, place.number
         if key not in self.arrays:
-            shape = (*_trip_counts(place.loops), *node.shape)
+            shape = (*_trip_counts(place.loops), *(_bounded(n, place.loops) for n in node.shape))
             kept = self.names.array(f"{node.label}_kept", shape, node.dtype)
             self.arrays[key] = kept
             if kept.static_shape is None:
@@ -190,12 +259,45 @@ def _trip_counts(loops: Loops) -> Iterator[Affine]:
         around.append(loop)
 
 
+def _bounded(count: Affine, loops: Loops) -> Affine:
+    """Return an upper bound of an index expression over the iterations of loops."""
+    for loop in reversed(loops):
+        if isinstance(loop, For):
+            count = _largest(count, loop)
+    return count
+
+
 def _largest(count: Affine, outer: For) -> Affine:
-    """Return the largest value of an index expression over the iterations of a loop."""
-    if outer.symbol not in count.symbols():
-        return count
-    if any(isinstance(a, Quasi) and outer.symbol in Affine(((a, 1),)).symbols() for a, _ in count.terms):
-        raise NotDifferentiable("a loop's length depends on another loop in no linear way", outer.span)
+    """Return an upper bound of an index expression over the iterations of a loop."""
     last = outer.lo + (trip_count(outer) - 1) * outer.step
-    at_end = (count.coefficient(outer.symbol) > 0) == (outer.step > 0)
-    return substitute(count, {outer.symbol: last if at_end else outer.lo})
+    ends = (outer.lo, last) if outer.step > 0 else (last, outer.lo)
+    bound = upper_bound(count, outer.symbol, *ends)
+    if bound is None:
+        text = "a loop's length depends on another loop in no linear way"
+        raise NotDifferentiable(text, outer.span)
+    return bound
+
+
+def upper_bound(index: Affine, symbol: Symbol, first: Affine, last: Affine) -> Affine | None:
+    """Return an upper bound of an index expression for `first <= symbol <= last`; None where none
+    is found."""
+    if symbol not in index.symbols():
+        return index
+    for atom, factor in index.terms:
+        if isinstance(atom, Quasi) and symbol in Affine(((atom, 1),)).symbols():
+            if (atom.op, factor) not in (("min", 1), ("max", -1)):
+                return None
+            rest = index - Affine(((atom, factor),))
+            sides = [
+                upper_bound(rest + side * factor, symbol, first, last)
+                for side in (atom.left, atom.right)
+            ]
+            found = [side for side in sides if side is not None]
+            return minimum(*found) if len(found) == 2 else found[0] if found else None
+    return substitute(index, {symbol: last if index.coefficient(symbol) > 0 else first})
+
+
+def _ranges_of(read: Read, ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+    """Return the ranges whose symbols the subscripts of a read use."""
+    used = free_symbols(read)
+    return tuple(r for r in ranges if r.symbol in used)

@@ -39,6 +39,22 @@ def apply(name: str, *args: Expr) -> Expr:
         return apply("neg", args[1])
     if name == "mul" and _is(args[1], -1.0):
         return apply("neg", left)
+    if name == "mul" and isinstance(args[1], Apply):
+        op, inner = args[1].op.name, args[1].args
+        if op == "div" and isinstance(inner[0], Const):
+            return apply("div", apply("mul", left, inner[0]), inner[1])
+        if op == "neg":
+            return apply("neg", apply("mul", left, inner[0]))
+    if name in ("mul", "div") and isinstance(left, Apply) and left.op is OPS["neg"]:
+        return apply("neg", apply(name, left.args[0], args[1]))
+    if name == "mul" and isinstance(args[1], Select):
+        test, yes, no = args[1].test, args[1].yes, args[1].no
+        if _is(yes, 1.0) and _is(no, 0.0):
+            return Select(test, left, no)
+        if _is(yes, 0.0) and _is(no, 1.0):
+            return Select(test, yes, left)
+    if name == "add" and isinstance(args[1], Apply) and args[1].op is OPS["neg"]:
+        return apply("sub", left, args[1].args[0])
     if name == "neg" and isinstance(left, Apply) and left.op is OPS["neg"]:
         return left.args[0]
     if name == "neg" and isinstance(left, Const):
@@ -119,8 +135,7 @@ def _power(x: Expr, exponent: complex) -> Expr:
 def _extremum(expr: Apply) -> Partials:
     """One for the operand that is returned, zero for the other."""
     left, right = expr.args
-    test = apply("ge" if expr.op.name == "max" else "le", left, right)
-    takes_left = Apply(OPS["or"], (test, apply("ne", left, left)), dtypes.bool_)
+    takes_left = apply("ge" if expr.op.name == "max" else "le", left, right)
     one, zero = number(1.0, expr.dtype), number(0.0, expr.dtype)
     return Select(takes_left, one, zero), Select(takes_left, zero, one)
 

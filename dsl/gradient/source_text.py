@@ -6,7 +6,9 @@ the binder of a reduction. What the text checks anyway is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import builtins
+import keyword
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import count
 
@@ -46,15 +48,24 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
-from ...lowering.ir.ops import OPS
+from ...lowering.ir.ops import OPS, PAIR_OPS
 from ...lowering.ir.rewrite import substitute, substitute_expr
 from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements
 
 _INDENT = "    "
+_RESERVED = frozenset({
+    *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, "mean", "prod", "np", "where",
+})  # fmt: skip
+"""What no array may be called: words of the language."""
 _NUMPY = {
-    "abs": "np.abs", "sign": "np.sign", "max": "np.maximum", "min": "np.minimum",
+    "fmax": "np.fmax", "fmin": "np.fmin", "isnan": "np.isnan",
+    "isinf": "np.isinf", "isfinite": "np.isfinite", "signbit": "np.signbit", "hypot": "np.hypot",
+    "copysign": "np.copysign", "logaddexp": "np.logaddexp", "heaviside": "np.heaviside",
+    "arctan2": "np.arctan2", "cbrt": "np.cbrt", "sign": "np.sign", "fmod": "np.fmod",
+    "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
 }  # fmt: skip
+_UPDATES = {"or": "|", "and": "&"}
 
 
 def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str:
@@ -84,6 +95,8 @@ class _Text:
 
     def __post_init__(self) -> None:
         p = self.procedure
+        for number, word in enumerate(sorted(_RESERVED)):
+            self.scope.symbols[Symbol(word, -(10**6) - number)] = word
         for parameter in p.parameters:
             name = self.scope.node(parameter.node)
             for axis, extent in enumerate(parameter.node.shape):
@@ -185,7 +198,7 @@ class _Text:
 
     def assign(self, stmt: Assign) -> list[str]:
         """Return the lines of an assignment; those of argmax and the like have two."""
-        stmt = _with_plain_letters(stmt)
+        stmt = _with_plain_letters(_with_letters_of_sums(stmt))
         scope = self.scope.inner()
         inner = replace_scope(self, scope)
         bare = _free_letters_are_plain(stmt)
@@ -222,12 +235,17 @@ class _Text:
             return f"{left} = {name}[{', '.join(binders)}]({inside})"
         if stmt.op is None:
             return f"{left} = {self.expr(value)}"
-        sign = INFIX[stmt.op.name][0]
+        if stmt.op.name not in INFIX:
+            old = Read(stmt.target.node, stmt.target.index)
+            return self.update(replace(stmt, op=None, value=Apply(stmt.op, (old, value), old.dtype)), bare)
+        sign = _UPDATES.get(stmt.op.name) or INFIX[stmt.op.name][0]
         if not ranges:
             return f"{left} {sign}= {self.expr(_conditional(value, where, stmt))}"
         if where is None and stmt.target.index and all(r.symbol in bare for r in ranges):
             return f"{left} {sign}= {self.expr(value)}"
-        return f"{left} {sign}= sum[{', '.join(binders)}]({self.expr(_conditional(value, where, stmt))})"
+        name = "sum" if stmt.op.name == "sub" else reduction_name(stmt.op)
+        inside = self.expr(_conditional(value, where, stmt))
+        return f"{left} {sign}= {name}[{', '.join(binders)}]({inside})"
 
     def binder(self, r: Range, bare: set[Symbol]) -> str:
         """Return the binder of a letter in a reduction."""
@@ -259,6 +277,26 @@ def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
     if r.lo.constant != 0:
         yield f"{name} >= {index_text(r.lo, scope)}"
     yield f"{name} < {index_text(r.hi, scope)}"
+
+
+def _with_letters_of_sums(stmt: Assign) -> Assign:
+    """Return an update that sums over the letters that its target does not have."""
+    if stmt.op is None or stmt.initialize:
+        return stmt
+    used = {s for at in stmt.target.index for s in _index_symbols(at)}
+    moved = tuple(r for r in stmt.free.ranges if r.symbol not in used)
+    if not moved:
+        return stmt
+    free = tuple(r for r in stmt.free.ranges if r.symbol in used)
+    tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]
+    where = None
+    for test in tests:
+        where = test if where is None else Apply(OPS["and"], (where, test), dtypes.bool_)
+    return replace(stmt, free=Domain(free), reduced=Domain((*moved, *stmt.reduced.ranges), where))
+
+
+def _index_symbols(at: Index) -> frozenset[Symbol]:
+    return free_symbols(at.value) if isinstance(at, Dynamic) else at.symbols()
 
 
 def _creates(stmt: Assign) -> bool:
@@ -367,5 +405,7 @@ def _worded(expr: Expr) -> Expr:
             return Apply(OPS["and"], (test, yes), dtypes.bool_)
         case Cast(value, dtype) if value.dtype == dtype:
             return value
+        case Apply(op, args, dtype) if op.name in _NUMPY:
+            return Apply(replace(op, name=_NUMPY[op.name]), args, dtype)
         case _:
             return expr

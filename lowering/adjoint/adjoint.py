@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import takewhile
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
@@ -76,32 +77,30 @@ class Adjoint:
     """The results that are the cotangents of the inputs, in their order."""
 
 
-def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoint:
-    """Return the procedure with the gradient of a number, one of its results.
+def adjoint(
+    procedure: Procedure, inputs: Sequence[Node], outputs: Sequence[Node], seeded: bool = True
+) -> Adjoint:
+    """Return the procedure with the cotangents of inputs, from those of outputs.
+
+    Outputs are results, or parameters that are written. Their cotangents are further parameters,
+    in the order of the outputs; where it is not `seeded` the output is one number, whose cotangent
+    is 1.
 
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
     body = _normalized(procedure.body, names)
-    active = _active_nodes(body, inputs, output)
+    active = _active_nodes(body, inputs, outputs)
     _refuse_orders(body, inputs)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
     cotangents = {
-        number_: names.array(f"d_{node.label}", node.shape, node.dtype)
-        for number_, node in active.items()
+        node.id: names.array(f"d_{node.label}", node.shape, node.dtype)
+        for node in {**active, **{node.id: node for node in inputs}}.values()
     }
-    missing = [node for node in inputs if node.id not in cotangents]
-    for node in missing:
-        cotangents[node.id] = names.array(f"d_{node.label}", node.shape, node.dtype)
     writer = _Writer(names, kept, cotangents, active.keys())
     forward, backward = writer.body(body, is_outermost=True)
-    seed: Body = ()
-    if output.id in active:
-        one = number(1.0, output.dtype)
-        seed = (Assign(Access(cotangents[output.id], ()), None, False, one, Domain()),)
-    results = tuple(cotangents[node.id] for node in inputs)
     outer = {s for p in procedure.parameters for e in p.node.shape for s in e.symbols()}
     outer |= {stmt.symbol for stmt in body if isinstance(stmt, Let)}
     allocated = [
@@ -111,26 +110,52 @@ def adjoint(procedure: Procedure, inputs: Sequence[Node], output: Node) -> Adjoi
     if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
         text = f"`{lost[0].label}`, whose size is known only inside a loop"
         raise NotDifferentiable(text, procedure.span)
-    whole = (*forward, *allocated, *seed, *backward)
-    locals_ = (*procedure.locals, *(n for n in names.nodes if n not in results))
+    results = tuple(cotangents[node.id] for node in inputs)
+    given, seeds = _seeds(outputs, cotangents, names, seeded)
+    new_locals = (n for n in names.nodes if n not in results and n not in given)
     new = replace(
-        procedure, name=f"{procedure.name}_gradient", locals=locals_,
-        results=(*procedure.results, *results), body=whole,
-    )  # fmt: skip
+        procedure,
+        name=f"{procedure.name}_gradient",
+        parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
+        locals=(*procedure.locals, *new_locals),
+        results=(*procedure.results, *results),
+        body=(*forward, *allocated, *seeds, *backward),
+    )
     return Adjoint(new, results)
+
+
+def _seeds(
+    outputs: Sequence[Node], cotangents: dict[int, Node], names: Names, seeded: bool
+) -> tuple[list[Node], list[Statement]]:
+    """Return the parameters that are cotangents of outputs, and what sets these from them."""
+    given: list[Node] = []
+    seeds: list[Statement] = []
+    for node in outputs:
+        ranges = names.axes(node.shape)
+        index = tuple(var(r.symbol) for r in ranges)
+        value: Expr = number(1.0, node.dtype)
+        if seeded:
+            given.append(names.array(f"d_{node.label}_given", node.shape, node.dtype))
+            value = Read(given[-1], index)
+        if node.id in cotangents:
+            target = Access(cotangents[node.id], index)
+            seeds.append(Assign(target, None, False, value, Domain(ranges)))
+    return given, seeds
 
 
 def _symbols_of(node: Node) -> set[Symbol]:
     return {symbol for extent in node.shape for symbol in extent.symbols()}
 
 
-def _active_nodes(body: Body, inputs: Sequence[Node], output: Node) -> dict[int, Node]:
-    """Return the arrays of floats through which inputs influence the output, by their ids."""
+def _active_nodes(
+    body: Body, inputs: Sequence[Node], outputs: Sequence[Node]
+) -> dict[int, Node]:
+    """Return the arrays of floats through which inputs influence the outputs, by their ids."""
     flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
     varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
-    useful = _closure({output.id}, [(target, source) for source, target, _ in flows])
+    useful = _closure({n.id for n in outputs}, [(target, source) for source, target, _ in flows])
     nodes = {n.id: n for _, _, pair in flows for n in pair}
-    nodes |= {n.id: n for n in (*inputs, output)}
+    nodes |= {n.id: n for n in (*inputs, *outputs)}
     return {number: nodes[number] for number in sorted(varied & useful)}
 
 
@@ -487,21 +512,23 @@ class _Terms:
         condition = _all_of(tests)
         for (read, choices), cotangents in self.found.items():
             value = self._at_time(_sum_of(cotangents))
-            for test, wanted in reversed(choices):
-                zero = number(0.0, value.dtype)
-                at = kept.reads(test, stmt, before)
-                value = Select(at, value, zero) if wanted else Select(at, zero, value)
             index = kept.index(read.index, stmt, before)
+            chosen = [
+                test if wanted else apply("logical_not", test)
+                for test, wanted in ((kept.reads(t, stmt, before), w) for t, w in choices)
+            ]
             target = Access(self.writer.cotangents[read.node.id], index)
             used = {s for at in index for s in _symbols(at)}
             ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
             free = tuple(r for r in ranges if r.symbol in used)
             reduced = tuple(r for r in ranges if r.symbol not in used)
-            where = _all_of([*bounds, *([condition] if condition is not None else [])])
-            domains = (
-                (Domain(free), Domain(reduced, where)) if reduced
-                else (Domain(free, where), Domain())
-            )  # fmt: skip
+            conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
+            inner = {r.symbol for r in reduced}
+            first = list(takewhile(lambda t: not free_symbols(t) & inner, conditions))
+            later = conditions[len(first) :]
+            first += [t for t in later if not free_symbols(t) & inner and not reads(t)]
+            rest = _all_of([t for t in later if t not in first])
+            domains = Domain(free, _all_of(first)), Domain(reduced, rest)
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
     def _at_time(self, expr: Expr) -> Expr:

@@ -113,8 +113,8 @@ class Kept:
     places: Mapping[int, Place]
     written: Mapping[int, list[Place]]
     arrays: dict[tuple[int, int], Node] = field(default_factory=dict)
-    values: dict[tuple[Read, int], Node] = field(default_factory=dict)
-    """The arrays that keep single values of a statement, by read and statement."""
+    values: dict[tuple[Read, int, Tests], Node] = field(default_factory=dict)
+    """The arrays that keep single values of a statement, by read, statement and tests."""
     allocations: list[Alloc] = field(default_factory=list)
     """Those of run-time shape, which have to be allocated before the outermost loop."""
 
@@ -143,7 +143,7 @@ class Kept:
             return expr if same else Select(test, yes, no)
         place = self.places[id(stmt)]
         if isinstance(expr, Read) and not self.is_stable(expr.node, place):
-            points = self._points(expr, stmt)
+            points = self._points(expr, stmt, tests)
             if points is not None:
                 return self._point(expr, points, place, before, tests)
             kept, iteration = self.array(expr.node, place, before)
@@ -153,7 +153,7 @@ class Kept:
             expr, lambda part: self._changed(part, stmt, before, tests), lambda index: index
         )
 
-    def _points(self, read: Read, stmt: Statement) -> tuple[Range, ...] | None:
+    def _points(self, read: Read, stmt: Statement, tests: Tests) -> tuple[Range, ...] | None:
         """Return the ranges for whose points the value of a read is kept, None where the whole
         array is smaller than the values of all reads of it."""
         if not isinstance(stmt, Assign):
@@ -177,7 +177,8 @@ class Kept:
         whole = read.node.static_shape
         if whole is not None and total > math.prod(whole):
             return None
-        return _ranges_of(read, ranges)
+        used = free_symbols(read).union(*(free_symbols(test) for test, _ in tests))
+        return tuple(r for r in ranges if r.symbol in used)
 
     def _point(
         self,
@@ -190,7 +191,7 @@ class Kept:
         """Return the read of a value that is kept for points of a statement."""
         iteration = tuple(_iteration(loop) for loop in place.loops)
         at = (*iteration, *(var(r.symbol) - r.lo for r in points))
-        key = read, place.number
+        key = read, place.number, tests
         if key not in self.values:
             shape = (*_trip_counts(place.loops), *(r.hi - r.lo for r in points))
             kept = self.names.array(f"{read.node.label}_kept", shape, read.dtype)

@@ -135,7 +135,7 @@ def _power(x: Expr, exponent: complex) -> Expr:
 def _extremum(expr: Apply) -> Partials:
     """One for the operand that is returned, zero for the other."""
     left, right = expr.args
-    takes_left = apply("ge" if expr.op.name == "max" else "le", left, right)
+    takes_left = apply("ge" if expr.op.name in ("max", "fmax") else "le", left, right)
     one, zero = number(1.0, expr.dtype), number(0.0, expr.dtype)
     return Select(takes_left, one, zero), Select(takes_left, zero, one)
 
@@ -245,6 +245,8 @@ _RULES: dict[str, Rule] = {
     "pow": _pow,
     "max": _extremum,
     "min": _extremum,
+    "fmax": _extremum,
+    "fmin": _extremum,
     "arctan2": _arctan2,
     "hypot": lambda expr: tuple(apply("div", side, expr) for side in expr.args),
     "logaddexp": _logaddexp,

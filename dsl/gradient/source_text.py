@@ -15,7 +15,6 @@ from itertools import count
 from ...base.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
-    Access,
     Alloc,
     Assign,
     Block,
@@ -40,16 +39,16 @@ from ...lowering.ir.expressions import (
     Dynamic,
     Expr,
     Index,
-    Position,
     Read,
     Select,
     rebuild,
     walk,
 )
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, var
+from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS
-from ...lowering.ir.rewrite import substitute, substitute_expr
+from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements
 
@@ -122,7 +121,7 @@ class _Text:
     def declarations(self) -> Iterator[str]:
         """Yield the lines that create locals and results which no first assignment creates."""
         p = self.procedure
-        first: dict[int, Statement | None] = {}
+        first: dict[int, Statement] = {}
         for stmt in p.body:
             nested = statements((stmt,))
             touched = [n for s in nested for n in (*direct_writes(s), *direct_reads(s))]
@@ -130,12 +129,10 @@ class _Text:
             for node in touched:
                 first.setdefault(node.id, stmt)
         for node in (*p.locals, *p.results):
-            stmt = first.get(node.id)
-            if stmt is None and node not in p.results:
+            use = first.get(node.id)
+            if node.id in self.allocated or use is None and node not in p.results:
                 continue
-            if node.id in self.allocated:
-                continue
-            if isinstance(stmt, Assign) and stmt.target.node == node and _creates(stmt):
+            if isinstance(use, Assign) and use.target.node == node and _creates(use):
                 self.created.add(node.id)
             else:
                 yield _INDENT + self.creation(node)
@@ -169,13 +166,18 @@ class _Text:
                 return [indent + head, *self.body(body, depth + 1)]
             case While(prelude, test, body):
                 if prelude:
-                    stop = [f"{indent}{_INDENT}if not ({self.expr(test)}):", f"{indent}{_INDENT * 2}break"]
+                    stop = [
+                        f"{indent}{_INDENT}if not ({self.expr(test)}):",
+                        f"{indent}{_INDENT * 2}break",
+                    ]
                     inside = [line for s in prelude for line in self.statement(s, depth + 1)]
                     return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
                 return [f"{indent}while {self.expr(test)}:", *self.body(body, depth + 1)]
             case Branch(test, then, orelse):
                 lines = [f"{indent}if {self.expr(test)}:", *self.body(then, depth + 1)]
-                return [*lines, f"{indent}else:", *self.body(orelse, depth + 1)] if orelse else lines
+                return (
+                    [*lines, f"{indent}else:", *self.body(orelse, depth + 1)] if orelse else lines
+                )
             case Block(comment, body):
                 return [f"{indent}with comment({comment!r}):", *self.body(body, depth + 1)]
             case Let(symbol, value):
@@ -203,7 +205,9 @@ class _Text:
         inner = replace_scope(self, scope)
         bare = _free_letters_are_plain(stmt)
         guards = [
-            test for r in stmt.free.ranges if r.symbol not in bare
+            test
+            for r in stmt.free.ranges
+            if r.symbol not in bare
             for test in _range_tests(r, scope)
         ]
         if stmt.free.where is not None:
@@ -237,7 +241,9 @@ class _Text:
             return f"{left} = {self.expr(value)}"
         if stmt.op.name not in INFIX:
             old = Read(stmt.target.node, stmt.target.index)
-            return self.update(replace(stmt, op=None, value=Apply(stmt.op, (old, value), old.dtype)), bare)
+            return self.update(
+                replace(stmt, op=None, value=Apply(stmt.op, (old, value), old.dtype)), bare
+            )
         sign = _UPDATES.get(stmt.op.name) or INFIX[stmt.op.name][0]
         if not ranges:
             return f"{left} {sign}= {self.expr(_conditional(value, where, stmt))}"
@@ -374,8 +380,6 @@ def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
 
 
 def _moved(index: Affine, symbol: Symbol, shift: int) -> Affine:
-    from ...lowering.ir.indexing import substitute as in_index
-
     return in_index(index, {symbol: var(symbol) - shift})
 
 

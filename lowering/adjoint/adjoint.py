@@ -15,7 +15,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 
@@ -34,7 +34,6 @@ from ..ir.assignments import (
     Continue,
     For,
     Let,
-    Pair,
     Parameter,
     Permute,
     Print,
@@ -55,15 +54,14 @@ from ..ir.expressions import (
     reads,
     walk,
 )
-from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
-from ..ir.ops import OPS, PAIR_OPS
-from ..ir.rewrite import substitute as substituted
-from ..ir.rewrite import substitute_expr
-from ..ir.walk import expressions_of, free_symbols, statements, uses
+from ..ir.ops import OPS
+from ..ir.walk import free_symbols, statements, uses
+from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Kept, Names, places, trip_count, upper_bound, writes
-from .refusal import NotDifferentiable
-from .rules import apply, number, partials
+from .normalize import normalized
+from .rules import NotDifferentiable, apply, number, partials
 
 Body = tuple[Statement, ...]
 
@@ -90,9 +88,9 @@ def adjoint(
     cotangent of each input. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
-    body = _normalized(procedure.body, names)
-    active = _active_nodes(body, inputs, outputs)
-    _refuse_orders(body, inputs)
+    body = normalized(procedure.body, names)
+    active = active_nodes(body, inputs, outputs)
+    refuse_orders(body, inputs)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
     cotangents = {
@@ -145,157 +143,6 @@ def _seeds(
 
 def _symbols_of(node: Node) -> set[Symbol]:
     return {symbol for extent in node.shape for symbol in extent.symbols()}
-
-
-def _active_nodes(
-    body: Body, inputs: Sequence[Node], outputs: Sequence[Node]
-) -> dict[int, Node]:
-    """Return the arrays of floats through which inputs influence the outputs, by their ids."""
-    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
-    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
-    useful = _closure({n.id for n in outputs}, [(target, source) for source, target, _ in flows])
-    nodes = {n.id: n for _, _, pair in flows for n in pair}
-    nodes |= {n.id: n for n in (*inputs, *outputs)}
-    return {number: nodes[number] for number in sorted(varied & useful)}
-
-
-def _refuse_orders(body: Body, inputs: Sequence[Node]) -> None:
-    """Refuse what computes with the bits of numbers that depend on the inputs."""
-    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
-    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
-    for stmt in statements(body):
-        for part in (p for expr in expressions_of(stmt) for p in walk(expr)):
-            if isinstance(part, Apply) and part.op.name in ("rank", "ordinal"):
-                if any(read.node.id in varied for read in reads(part)):
-                    raise NotDifferentiable("a sort", getattr(stmt, "span", NOWHERE))
-
-
-def _closure(start: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
-    found, size = set(start), -1
-    while len(found) != size:
-        size = len(found)
-        found |= {target for source, target in edges if source in found}
-    return found
-
-
-def _flows(stmt: Statement) -> Iterable[tuple[int, int, tuple[Node, Node]]]:
-    """Yield from which nodes of floats to which a statement may carry derivatives."""
-    match stmt:
-        case Assign(target, _, _, value):
-            if target.node.dtype.kind in "fc":
-                for read in _differentiable_reads(value):
-                    yield read.node.id, target.node.id, (read.node, target.node)
-        case Permute(nodes, sources):
-            for node, source in zip(nodes, sources, strict=True):
-                if node.dtype.kind in "fc":
-                    yield source.id, node.id, (source, node)
-        case _:
-            pass
-
-
-def _differentiable_reads(expr: Expr) -> list[Read]:
-    """Return the reads of floats on which a value depends smoothly."""
-    match expr:
-        case Read(node, _):
-            return [expr] if node.dtype.kind in "fc" else []
-        case Apply(op, args) if op.result != "bool":
-            return [read for arg in args for read in _differentiable_reads(arg)]
-        case Cast(value, dtype) if dtype.kind in "fc" and value.dtype.kind in "fc":
-            return _differentiable_reads(value)
-        case Select(_, yes, no):
-            return [*_differentiable_reads(yes), *_differentiable_reads(no)]
-        case _:
-            return []
-
-
-def _normalized(body: Body, names: Names) -> Body:
-    """Return statements whose updates are sums, and whose extremes keep where they are."""
-    out: list[Statement] = []
-    for stmt in body:
-        match stmt:
-            case Assign():
-                out += _normalized_assign(stmt, names)
-            case For():
-                out.append(replace(stmt, body=_normalized(stmt.body, names)))
-            case While():
-                prelude = _normalized(stmt.prelude, names)
-                out.append(replace(stmt, prelude=prelude, body=_normalized(stmt.body, names)))
-            case Branch():
-                then, orelse = (_normalized(b, names) for b in (stmt.then, stmt.orelse))
-                out.append(replace(stmt, then=then, orelse=orelse))
-            case Block():
-                out.append(replace(stmt, body=_normalized(stmt.body, names)))
-            case _:
-                out.append(replace(stmt))  # an object of its own: places are found by identity
-    return tuple(out)
-
-
-def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
-    op, target = stmt.op, stmt.target
-    if op is None and target.node.dtype.kind in "fc":
-        return _one_by_one(stmt)
-    if op is None or op.name in ("add", "sub") or target.node.dtype.kind not in "fc":
-        return [replace(stmt)]
-    if not stmt.reduced.ranges and stmt.reduced.where is None and not stmt.initialize:
-        old = Read(target.node, target.index)
-        if is_injective(target.index, stmt.free.ranges):
-            return [replace(stmt, op=None, value=Apply(op, (old, stmt.value), old.dtype))]
-    if op.name in ("max", "min") and stmt.initialize and stmt.pair is None:
-        return [_with_positions(stmt, names)]
-    if stmt.pair is not None:
-        return [replace(stmt)]
-    return _sequential(stmt)
-
-
-def _with_positions(stmt: Assign, names: Names) -> Assign:
-    """Return a maximum or minimum with the positions at which it was found."""
-    ranges = stmt.reduced.ranges
-    sizes = [r.hi - r.lo for r in ranges]
-    position, stride = const(0), const(1)
-    for r, size in zip(reversed(ranges), reversed(sizes), strict=True):
-        if size.constant is None and len(ranges) > 1:
-            raise NotDifferentiable("the extreme of several axes of run-time sizes", stmt.span)
-        position = position + (var(r.symbol) - r.lo) * (stride.constant or 1)
-        stride = stride * (size.constant or 1)
-    found = names.array(f"{stmt.target.node.label}_at", stmt.target.node.shape, dtypes.int64)
-    op = PAIR_OPS["argmax" if stmt.op == OPS["max"] else "argmin"]
-    return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), position))
-
-
-def _one_by_one(stmt: Assign) -> list[Statement]:
-    """Return an assignment as it is where its points have elements of their own, else as loops."""
-    if is_injective(stmt.target.index, stmt.free.ranges) and not stmt.reduced.ranges:
-        return [replace(stmt)]
-    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
-    exprs += [at.value for at in stmt.target.index if isinstance(at, Dynamic)]
-    if any(r.node == stmt.target.node for e in exprs for r in reads(e)):
-        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
-    step = replace(stmt, free=Domain(), reduced=Domain())
-    return list(_nest(stmt.free, _nest(stmt.reduced, (step,), stmt), stmt))
-
-
-def _sequential(stmt: Assign) -> list[Statement]:
-    """Return an accumulation as loops over its points, in order."""
-    assert stmt.op is not None
-    old = Read(stmt.target.node, stmt.target.index)
-    value = Apply(stmt.op, (old, stmt.value), old.dtype)
-    step: Statement = replace(
-        stmt, op=None, initialize=False, value=value, free=Domain(), reduced=Domain()
-    )
-    inner = _nest(stmt.reduced, (step,), stmt)
-    if not stmt.initialize:
-        return list(_nest(stmt.free, inner, stmt))
-    start = number(float(stmt.op.neutral or 0), stmt.target.node.dtype)
-    first = replace(stmt, op=None, initialize=False, value=start, free=Domain(), reduced=Domain())
-    return list(_nest(stmt.free, (first, *inner), stmt))
-
-
-def _nest(domain: Domain, body: Body, stmt: Assign) -> Body:
-    if domain.where is not None:
-        body = (Branch(domain.where, body, (), stmt.span),)
-    for r in reversed(domain.ranges):
-        body = (For(r.symbol, r.lo, r.hi, 1, body, stmt.span),)
-    return body
 
 
 @dataclass(slots=True)
@@ -375,7 +222,9 @@ class _Writer:
                 if not pairs:
                     return (stmt,), ()
                 if len(pairs) < len(nodes):
-                    raise NotDifferentiable("arrays change places of which some are inactive", stmt.span)
+                    raise NotDifferentiable(
+                        "arrays change places of which some are inactive", stmt.span
+                    )
                 back = Permute(tuple(s for _, s in pairs), tuple(n for n, _ in pairs), stmt.span)
                 return (stmt,), (back,)
             case While():
@@ -402,7 +251,7 @@ class _Writer:
 
     def assign(self, stmt: Assign, before: list[Statement]) -> list[Statement]:
         """Return the adjoint of an assignment."""
-        target, domain = stmt.target, (*stmt.free.ranges, *stmt.reduced.ranges)
+        target = stmt.target
         if target.node.id not in self.active:
             return []
         if target.node.dtype.kind == "c" or target.node.dtype.bits == 16:
@@ -414,7 +263,7 @@ class _Writer:
             raise NotDifferentiable("elements that are assigned more than once", stmt.span)
         index = self.kept.index(target.index, stmt, before)
         cotangent: Expr = Read(self.cotangents[target.node.id], index)
-        active_reads = [r for r in _differentiable_reads(stmt.value) if r.node.id in self.active]
+        active_reads = [r for r in differentiable_reads(stmt.value) if r.node.id in self.active]
         out: list[Statement] = []
         zero = Assign(
             Access(self.cotangents[target.node.id], index), None, False,
@@ -441,9 +290,7 @@ class _Writer:
             return domain
         return Domain(domain.ranges, self.kept.reads(domain.where, stmt, before))
 
-    def _copy(
-        self, stmt: Assign, cotangent: Expr, before: list[Statement]
-    ) -> tuple[Assign, Expr]:
+    def _copy(self, stmt: Assign, cotangent: Expr, before: list[Statement]) -> tuple[Assign, Expr]:
         """Return the assignment that copies the cotangents of a statement's points, and a read."""
         target, read = stmt.target.node, cotangent
         assert isinstance(read, Read)
@@ -476,13 +323,15 @@ class _Terms:
     stmt: Assign
     before: list[Statement]
     selected: Expr | None
-    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Expr]] = field(default_factory=dict)
+    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Expr]] = field(
+        default_factory=dict
+    )
     """The cotangents of each element that is read, by the tests that select it."""
 
     def add(self, expr: Expr, cotangent: Expr, tests: tuple[tuple[Expr, bool], ...]) -> None:
         """Add what an expression contributes, whose value has a cotangent; `tests` select it."""
         active = self.writer.active
-        if not any(r.node.id in active for r in _differentiable_reads(expr)):
+        if not any(r.node.id in active for r in differentiable_reads(expr)):
             return
         match expr:
             case Read():
@@ -523,12 +372,8 @@ class _Terms:
             free = tuple(r for r in ranges if r.symbol in used)
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
-            inner = {r.symbol for r in reduced}
-            first = list(takewhile(lambda t: not free_symbols(t) & inner, conditions))
-            later = conditions[len(first) :]
-            first += [t for t in later if not free_symbols(t) & inner and not reads(t)]
-            rest = _all_of([t for t in later if t not in first])
-            domains = Domain(free, _all_of(first)), Domain(reduced, rest)
+            first, rest = _parted(conditions, {r.symbol for r in reduced})
+            domains = Domain(free, _all_of(first)), Domain(reduced, _all_of(rest))
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
     def _at_time(self, expr: Expr) -> Expr:
@@ -542,6 +387,14 @@ def _all_of(tests: Sequence[Expr]) -> Expr | None:
     for test in tests:
         whole = test if whole is None else Select(whole, test, Const(False, dtypes.bool_))
     return whole
+
+
+def _parted(tests: Sequence[Expr], inner: set[Symbol]) -> tuple[list[Expr], list[Expr]]:
+    """Return the tests without some symbols that may be evaluated first, and the others."""
+    first = list(takewhile(lambda test: not free_symbols(test) & inner, tests))
+    later = tests[len(first) :]
+    first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
+    return first, [test for test in later if test not in first]
 
 
 def _sum_of(values: Sequence[Expr]) -> Expr:

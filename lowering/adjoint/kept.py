@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from ...base.dataclass import dataclass
 from ..ir.assignments import (
@@ -23,10 +23,21 @@ from ..ir.assignments import (
 )
 from ..ir.dtypes import DType
 from ..ir.expressions import Const, Domain, Dynamic, Expr, Index, Read, Select, rebuild, walk
-from ..ir.indexing import Affine, Quasi, Range, Symbol, const, floordiv, maximum, minimum, substitute, var
+from ..ir.indexing import (
+    Affine,
+    Quasi,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    substitute,
+    var,
+)
 from ..ir.node import Node
 from ..ir.walk import binds, bodies, direct_writes, expressions_of, free_symbols, statements
-from .refusal import NotDifferentiable
+from .rules import NotDifferentiable
 
 Loops = tuple[For | While, ...]
 Tests = tuple[tuple[Expr, bool], ...]
@@ -121,8 +132,7 @@ class Kept:
     def is_stable(self, node: Node, place: Place) -> bool:
         """Whether nothing writes a node from a statement on."""
         return all(
-            write.number < place.number
-            and not any(loop in place.loops for loop in write.loops)
+            write.number < place.number and not any(loop in place.loops for loop in write.loops)
             for write in self.written.get(node.id, ())
         )
 

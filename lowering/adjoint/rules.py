@@ -14,10 +14,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ...base.diagnostic import Span
 from ..ir import dtypes
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Cast, Const, Expr, Select
+from ..ir.expressions import Apply, Const, Expr, Select
 from ..ir.ops import OPS
+
+
+class NotDifferentiable(Exception):
+    """A statement that has no adjoint: the reason, and where it is."""
+
+    def __init__(self, reason: str, span: Span) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.span = span
+
 
 Partials = tuple[Expr | None, ...]
 Rule = Callable[[Apply], Partials]
@@ -156,9 +167,7 @@ def _arctan2(expr: Apply) -> Partials:
 
 
 def _logaddexp(expr: Apply) -> Partials:
-    return tuple(
-        Apply(OPS["exp"], (apply("sub", side, expr),), expr.dtype) for side in expr.args
-    )
+    return tuple(Apply(OPS["exp"], (apply("sub", side, expr),), expr.dtype) for side in expr.args)
 
 
 def _gate(inside: Callable[[Expr], Expr]) -> Rule:
@@ -230,9 +239,7 @@ _RULES: dict[str, Rule] = {
     "erf": _of_one(lambda x, y: _gauss(x, _ROOT_PI)),
     "erfc": _of_one(lambda x, y: _gauss(x, -_ROOT_PI)),
     "relu": _of_one(lambda x, y: _where("gt", x, _zero_of(x), 1.0, 0.0, x.dtype)),
-    "sat01": _of_one(
-        lambda x, y: Select(_between(x), number(1.0, x.dtype), number(0.0, x.dtype))
-    ),
+    "sat01": _of_one(lambda x, y: Select(_between(x), number(1.0, x.dtype), number(0.0, x.dtype))),
     "add": lambda expr: (number(1.0, expr.dtype), number(1.0, expr.dtype)),
     "sub": lambda expr: (number(1.0, expr.dtype), number(-1.0, expr.dtype)),
     "mul": lambda expr: (expr.args[1], expr.args[0]),

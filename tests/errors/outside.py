@@ -388,6 +388,18 @@ def called_while_the_interpreter_ends() -> object:
         return f(np.ones(3))
 
 
+def gradient_of_a_sort() -> object:
+    """Ask for a derivative that there is no rule for."""
+    f = pe.cd_from_source("def f(x):\n    return np.sort(x)[0]\n", {"np": np})
+    return pe.gradient(f, wrt="x")(np.ones(3))
+
+
+def gradient_without_a_source() -> object:
+    """Ask for the source of a gradient before it was called."""
+    f = pe.cd_from_source("def f(x):\n    return (x * x).sum()\n")
+    return pe.gradient(f, wrt="x").source
+
+
 def _streams(*names: str) -> list[pe.Stream]:
     """New streams with names that do not depend on what ran before."""
     streams = [pe.device("numpy").stream() for _ in names]

@@ -1,0 +1,44 @@
+"""What is kept for the adjoint statements: as little as is read again."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.adjoint.kept import Names, upper_bound
+from plusequals.lowering.ir.indexing import Symbol, const, minimum, var
+
+from .test_adjoint import FUNCTIONS, case_of
+
+KEPT = {
+    "elementwise": [],  # nothing is overwritten
+    "in place": [(6,)],  # the vector is smaller than three values for each of four points
+    "matrices in a loop": [(3, 4, 6), (3, 4, 6), (3, 6, 6)],  # with an axis for the loop
+    "a recurrence": [(5,)],  # one value of each iteration, not the array
+    "a triangle": [(6, 5)],  # the longest inner loop
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_shapes_of_what_is_kept(name: str) -> None:
+    made = case_of(FUNCTIONS[name]).adjoint.procedure
+    kept = [node for node in made.locals if node.label.endswith("_kept")]
+    assert sorted(node.static_shape or () for node in kept) == KEPT[name]
+
+
+def test_bounds_over_the_iterations_of_a_loop() -> None:
+    i, n = Symbol("i", 1), Symbol("n", 2)
+    last = var(n) - 1
+    assert upper_bound(var(i) * 2 + 1, i, const(0), last) == var(n) * 2 - 1
+    assert upper_bound(-var(i) + 5, i, const(0), last) == const(5)
+    block = minimum(var(i) + 32, var(n)) - var(i)
+    assert upper_bound(block, i, const(0), last) == minimum(const(32), var(n))
+    assert upper_bound(minimum(var(i), const(3)) * -1, i, const(0), last) is None
+
+
+def test_new_names_are_above_all_others() -> None:
+    procedure = case_of(FUNCTIONS["a triangle"]).procedure
+    names = Names.above(procedure)
+    node = names.array("t", (const(3),), procedure.results[0].dtype)
+    ids = [n.id for n in (*procedure.locals, *procedure.results)]
+    assert node.id > max([p.node.id for p in procedure.parameters] + ids)
+    assert names.symbol("i") != names.symbol("i")

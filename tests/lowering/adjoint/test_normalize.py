@@ -1,0 +1,26 @@
+"""The forms of statements that have adjoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.adjoint.kept import Names
+from plusequals.lowering.adjoint.normalize import normalized
+from plusequals.lowering.ir.printer import print_statement
+
+from .test_adjoint import case_of
+
+FORMS = {
+    "y[i] *= x[i]; return y": "y[i] = y[i] * x[i]    for i in [0, 6)",
+    "m[i] = max[j](a[i, j]); return m": "argmax over j in [0, 6): a[i, j] at j",
+    "y[k] = x; return y": "for i in 0..6:",
+    "return np.prod(x)": "= result * x[i]",
+    "y[i] += x[i]; return y": "y[i] += x[i]",
+}
+
+
+@pytest.mark.parametrize("body", FORMS)
+def test_statements_are_put_into_these_forms(body: str) -> None:
+    procedure = case_of(body).procedure
+    made = normalized(procedure.body, Names.above(procedure))
+    assert FORMS[body] in "\n".join(map(print_statement, made))

@@ -48,7 +48,7 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, var
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS
-from ...lowering.ir.rewrite import substitute
+from ...lowering.ir.rewrite import Rewrite, rewrite, substitute_expr
 from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements
 
@@ -363,8 +363,9 @@ def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
     """Return an assignment in which a letter runs through numbers that are `shift` higher."""
     if not shift:
         return stmt
-    (new,) = substitute((stmt,), {symbol: var(symbol) - shift})
-    assert isinstance(new, Assign)
+    values = {symbol: var(symbol) - shift}
+    by = Rewrite(lambda e: substitute_expr(e, values), lambda index: in_index(index, values))
+    (new,) = rewrite((stmt,), by)  # of a symbol that the statement binds itself
 
     def moved(domain: Domain, given: Domain) -> Domain:
         return Domain(

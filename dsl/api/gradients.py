@@ -24,6 +24,7 @@ from ...lowering.ir.node import Node
 from ..elaborate.normalize import build
 from ..elaborate.typed import New, Typed
 from ..gradient.source_text import source_text
+from ..specialize.variant_table import MAX_VARIANTS
 from ..specialize.variants import Specialization
 from .cd import CdFunction, cd_from_source
 from .words import comment
@@ -89,6 +90,7 @@ class Gradient:
                 return text, derived, match.given(arguments)
         text, derived = self._derive(match.specialization.typed)
         self.made.append((match.specialization, text, derived))
+        del self.made[:-MAX_VARIANTS]
         return text, derived, match.given(arguments)
 
     def _derive(self, typed: Typed) -> tuple[str, CdFunction[..., Any]]:
@@ -106,7 +108,8 @@ class Gradient:
             span = procedure.span if is_library else why.span
             raise _refused(name, f"{why.reason} has no derivative here", span) from None
         results = (*((output,) if self.with_value else ()), *derived.cotangents)
-        text = source_text(derived.procedure, f"{name}_gradient", results)
+        written = f"{name}_gradient" if name.isidentifier() else "gradient"
+        text = source_text(derived.procedure, written, results)
         return text, cd_from_source(text, _NAMES, f"<gradient of {name}>")
 
     def _input(self, typed: Typed, wanted: str) -> Node:

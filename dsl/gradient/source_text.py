@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import count
 
 from ...base.dataclass import dataclass
+from ...lowering.adjoint.kept import index_symbols
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
     Alloc,
@@ -47,10 +49,10 @@ from ...lowering.ir.expressions import (
 from ...lowering.ir.indexing import Affine, Range, Symbol, var
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
-from ...lowering.ir.ops import OPS, PAIR_OPS
+from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
 from ...lowering.ir.rewrite import Rewrite, rewrite, substitute_expr
 from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, statements
 
 _INDENT = "    "
 _RESERVED = frozenset({
@@ -64,59 +66,61 @@ _NUMPY = {
     "arctan2": "np.arctan2", "cbrt": "np.cbrt", "sign": "np.sign", "fmod": "np.fmod",
     "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
 }  # fmt: skip
+_CHECKED = frozenset(("CD0301", "CD0302", "CD0407", "CD0445", "CD0461", "CD0464", "CD0601"))
+"""The codes of checks that the text makes anyway: of sizes, positions and Python's numbers."""
 _UPDATES = {"or": "|", "and": "&"}
 
 
 def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str:
     """Return the text of a function that computes what a procedure does, and returns `results`.
 
-    Precondition: no `Reduce`, and no jumps.
+    It prints nothing. Precondition: no `Reduce`, and no jumps.
     """
-    text = _Text(procedure)
+    text = _text_of(procedure)
     lines = [*text.declarations(), *text.body(procedure.body, 1)]
     given = ", ".join(text.scope.node(p.node) for p in procedure.parameters)
     returned = ", ".join(text.scope.node(node) for node in results)
     return "\n".join((f"def {name}({given}):", *lines, f"{_INDENT}return {returned}", ""))
 
 
-@dataclass(slots=True)
+def _text_of(procedure: Procedure) -> _Text:
+    """Return the writer of a procedure, with a name for all that has one in the whole function."""
+    scope = Scope()
+    for number, word in enumerate(sorted(_RESERVED)):
+        scope.symbols[Symbol(word, -(10**6) - number)] = word
+    for parameter in procedure.parameters:
+        name = scope.node(parameter.node)
+        for axis, extent in enumerate(parameter.node.shape):
+            if extent.symbol is not None:
+                scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
+    for node in (*procedure.locals, *procedure.results):
+        scope.node(node)
+    inside = statements(procedure.body)
+    scalars = {p.node.id for p in procedure.parameters if not p.node.rank and not p.written}
+    given: set[Symbol] = set()
+    for stmt in inside:
+        match stmt:
+            case Let(symbol, Read(node, ())) if node.id in scalars:
+                scope.symbols[symbol] = scope.node(node)
+                given.add(symbol)
+            case Let(symbol) | For(symbol):
+                scope.symbol(symbol)
+            case _:
+                pass
+    allocated = frozenset(stmt.node.id for stmt in inside if isinstance(stmt, Alloc))
+    return _Text(procedure, scope, allocated, frozenset(given))
+
+
+@dataclass(frozen=True, slots=True)
 class _Text:
     """The text of one procedure."""
 
     procedure: Procedure
-    scope: Scope = field(default_factory=Scope)
-    created: set[int] = field(default_factory=set)
-    """The ids of the arrays that their first assignment creates."""
-    allocated: set[int] = field(default_factory=set)
-    """The ids of those of run-time shape."""
-    given: set[Symbol] = field(default_factory=set)
+    scope: Scope
+    allocated: frozenset[int]
+    """The ids of the arrays of run-time shape."""
+    given: frozenset[Symbol]
     """The symbols that are integer arguments."""
-
-    def __post_init__(self) -> None:
-        p = self.procedure
-        for number, word in enumerate(sorted(_RESERVED)):
-            self.scope.symbols[Symbol(word, -(10**6) - number)] = word
-        for parameter in p.parameters:
-            name = self.scope.node(parameter.node)
-            for axis, extent in enumerate(parameter.node.shape):
-                if extent.symbol is not None:
-                    self.scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
-        for node in (*p.locals, *p.results):
-            self.scope.node(node)
-        for stmt in statements(p.body):
-            if isinstance(stmt, For):
-                self.scope.symbol(stmt.symbol)
-        for stmt in statements(p.body):
-            if isinstance(stmt, Alloc):
-                self.allocated.add(stmt.node.id)
-        scalars = {q.node.id for q in p.parameters if not q.node.rank and not q.written}
-        for stmt in statements(p.body):
-            match stmt:
-                case Let(symbol, Read(node, ())) if node.id in scalars:
-                    self.scope.symbols[symbol] = self.scope.node(node)
-                    self.given.add(symbol)
-                case _:
-                    pass
 
     def declarations(self) -> Iterator[str]:
         """Yield the lines that create locals and results which no first assignment creates."""
@@ -132,9 +136,7 @@ class _Text:
             use = first.get(node.id)
             if node.id in self.allocated or use is None and node not in p.results:
                 continue
-            if isinstance(use, Assign) and use.target.node == node and _creates(use):
-                self.created.add(node.id)
-            else:
+            if not (isinstance(use, Assign) and use.target.node == node and _creates(use)):
                 yield _INDENT + self.creation(node)
 
     def creation(self, node: Node) -> str:
@@ -189,10 +191,26 @@ class _Text:
             case Permute(nodes, sources):
                 left, right = (", ".join(map(self.scope.node, part)) for part in (nodes, sources))
                 return [f"{indent}{left} = {right}"]
-            case Check() | Print():
+            case Check():
+                return [indent + line for line in self.check(stmt)]
+            case Print():
                 return []
             case Break() | Continue():
                 return [indent + type(stmt).__name__.lower()]
+
+    def check(self, stmt: Check) -> list[str]:
+        """Return the lines of a check, none for one that the text makes anyway."""
+        fault, inner = stmt.fault, replace(self, scope=self.scope.inner())
+        if fault.code in _CHECKED:
+            return []
+        binders = ", ".join(inner.binder(r, set()) for r in stmt.over.ranges)
+        where, test = stmt.over.where, stmt.test
+        holds = inner.expr(test if where is None else Select(where, test, Const(True, test.dtype)))
+        known = f"all[{binders}]({holds})" if binders else f"({holds})"
+        name = fault.kind.removeprefix("Cd")
+        name = name if hasattr(builtins, name) else "ValueError"
+        message = re.sub(r"\{\d+\}", "...", fault.message).removeprefix(f"{name}: ")
+        return [f"if not {known}:", f"{_INDENT}raise {name}({message!r})"]
 
     def expr(self, expr: Expr) -> str:
         """Return an expression as text."""
@@ -202,7 +220,7 @@ class _Text:
         """Return the lines of an assignment; those of argmax and the like have two."""
         stmt = _with_plain_letters(_with_letters_of_sums(stmt))
         scope = self.scope.inner()
-        inner = replace_scope(self, scope)
+        inner = replace(self, scope=scope)
         bare = _free_letters_are_plain(stmt)
         guards = [
             test
@@ -262,20 +280,15 @@ class _Text:
         return f"{name} in range({hi})" if lo == "0" else f"{name} in range({lo}, {hi})"
 
 
-def replace_scope(text: _Text, scope: Scope) -> _Text:
-    """Return the writer with other names."""
-    new = object.__new__(_Text)
-    new.procedure, new.scope, new.created = text.procedure, scope, text.created
-    new.allocated, new.given = text.allocated, text.given
-    return new
-
-
 def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
     """Return a term that is neutral where a test does not hold."""
     if where is None:
         return value
-    neutral = stmt.op.neutral if stmt.op is not None else 0
-    return Select(where, value, Const(neutral or 0, value.dtype))
+    op, dtype = stmt.op, value.dtype
+    if op is None:
+        return Select(where, value, Const(0, dtype))
+    op = {"argmax": OPS["max"], "argmin": OPS["min"]}.get(op.name, op)
+    return Select(where, value, Const(neutral_of(op, dtype.kind, dtype.bits), dtype))
 
 
 def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
@@ -289,7 +302,7 @@ def _with_letters_of_sums(stmt: Assign) -> Assign:
     """Return an update that sums over the letters that its target does not have."""
     if stmt.op is None or stmt.initialize:
         return stmt
-    used = {s for at in stmt.target.index for s in _index_symbols(at)}
+    used = {s for at in stmt.target.index for s in index_symbols(at)}
     moved = tuple(r for r in stmt.free.ranges if r.symbol not in used)
     if not moved:
         return stmt
@@ -299,10 +312,6 @@ def _with_letters_of_sums(stmt: Assign) -> Assign:
     for test in tests:
         where = test if where is None else Apply(OPS["and"], (where, test), dtypes.bool_)
     return replace(stmt, free=Domain(free), reduced=Domain((*moved, *stmt.reduced.ranges), where))
-
-
-def _index_symbols(at: Index) -> frozenset[Symbol]:
-    return free_symbols(at.value) if isinstance(at, Dynamic) else at.symbols()
 
 
 def _creates(stmt: Assign) -> bool:

@@ -46,20 +46,18 @@ from ..ir.expressions import (
     Cast,
     Const,
     Domain,
-    Dynamic,
     Expr,
     Position,
     Read,
     Select,
     reads,
-    walk,
 )
 from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import free_symbols, statements, uses
+from ..ir.walk import direct_writes, free_symbols, statements, uses
 from .activity import active_nodes, differentiable_reads, refuse_orders
-from .kept import Kept, Names, places, trip_count, upper_bound, writes
+from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
 
@@ -237,7 +235,7 @@ class _Writer:
                 return (stmt,), ()
 
     def _is_active(self, stmt: Statement) -> bool:
-        return isinstance(stmt, Assign) and stmt.target.node.id in self.active
+        return any(node.id in self.active for node in direct_writes(stmt))
 
     def loop(self, stmt: For) -> tuple[Body, Body]:
         """Return a loop, and the loop that runs the adjoint of its body in reverse."""
@@ -333,6 +331,8 @@ class _Terms:
         active = self.writer.active
         if not any(r.node.id in active for r in differentiable_reads(expr)):
             return
+        if expr.dtype.kind == "c" or expr.dtype.bits == 16:
+            raise NotDifferentiable(f"a value of {expr.dtype}", self.stmt.span)
         match expr:
             case Read():
                 self.found.setdefault((expr, tests), []).append(cotangent)
@@ -367,7 +367,7 @@ class _Terms:
                 for test, wanted in ((kept.reads(t, stmt, before), w) for t, w in choices)
             ]
             target = Access(self.writer.cotangents[read.node.id], index)
-            used = {s for at in index for s in _symbols(at)}
+            used = {symbol for at in index for symbol in index_symbols(at)}
             ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
             free = tuple(r for r in ranges if r.symbol in used)
             reduced = tuple(r for r in ranges if r.symbol not in used)
@@ -438,15 +438,3 @@ def _independent(
         tests.append(apply("le", Position(r.lo), here))
         tests.append(apply("lt", here, Position(r.hi)))
     return out, tests
-
-
-def _symbols(index: Affine | Dynamic) -> set[Symbol]:
-    if isinstance(index, Affine):
-        return set(index.symbols())
-    found: set[Symbol] = set()
-    for part in walk(index.value):
-        if isinstance(part, Position):
-            found |= part.index.symbols()
-        elif isinstance(part, Read):
-            found |= {s for at in part.index if isinstance(at, Affine) for s in at.symbols()}
-    return found

@@ -263,10 +263,7 @@ def _trip_counts(loops: Loops) -> Iterator[Affine]:
     around: list[For] = []
     for loop in loops:
         assert isinstance(loop, For)
-        count = trip_count(loop)
-        for outer in reversed(around):
-            count = _largest(count, outer)
-        yield maximum(count, const(0))
+        yield maximum(_bounded(trip_count(loop), tuple(around)), const(0))
         around.append(loop)
 
 
@@ -312,3 +309,8 @@ def _ranges_of(read: Read, ranges: tuple[Range, ...]) -> tuple[Range, ...]:
     """Return the ranges whose symbols the subscripts of a read use."""
     used = free_symbols(read)
     return tuple(r for r in ranges if r.symbol in used)
+
+
+def index_symbols(at: Index) -> frozenset[Symbol]:
+    """Return the symbols that a subscript uses."""
+    return free_symbols(at.value) if isinstance(at, Dynamic) else at.symbols()

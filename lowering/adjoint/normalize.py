@@ -15,7 +15,7 @@ from ..ir import dtypes
 from ..ir.assignments import Access, Assign, Block, Branch, For, Pair, Statement, While
 from ..ir.expressions import Apply, Domain, Dynamic, Read, reads
 from ..ir.indexing import const, var
-from ..ir.ops import OPS, PAIR_OPS
+from ..ir.ops import OPS, PAIR_OPS, neutral_of
 from .kept import Names
 from .rules import NotDifferentiable, number
 
@@ -56,8 +56,10 @@ def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
             return [replace(stmt, op=None, value=Apply(op, (old, stmt.value), old.dtype))]
     if op.name in ("max", "min") and stmt.initialize and stmt.pair is None:
         return [_with_positions(stmt, names)]
-    if stmt.pair is not None:
+    if stmt.pair is not None and stmt.initialize:
         return [replace(stmt)]
+    if stmt.pair is not None:
+        raise NotDifferentiable("an extreme that goes on from an earlier one", stmt.span)
     return _sequential(stmt)
 
 
@@ -80,17 +82,24 @@ def _one_by_one(stmt: Assign) -> list[Statement]:
     """Return an assignment as it is where its points have elements of their own, else as loops."""
     if is_injective(stmt.target.index, stmt.free.ranges) and not stmt.reduced.ranges:
         return [replace(stmt)]
+    _require_other_operands(stmt)
+    step = replace(stmt, free=Domain(), reduced=Domain())
+    return list(_nest(stmt.free, _nest(stmt.reduced, (step,), stmt), stmt))
+
+
+def _require_other_operands(stmt: Assign) -> None:
+    """Refuse a statement that reads its target as it was before all of its points: in loops over
+    these it would read what earlier ones assigned."""
     exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
     exprs += [at.value for at in stmt.target.index if isinstance(at, Dynamic)]
     if any(r.node == stmt.target.node for e in exprs for r in reads(e)):
-        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
-    step = replace(stmt, free=Domain(), reduced=Domain())
-    return list(_nest(stmt.free, _nest(stmt.reduced, (step,), stmt), stmt))
+        raise NotDifferentiable("an array that is read while its elements change", stmt.span)
 
 
 def _sequential(stmt: Assign) -> list[Statement]:
     """Return an accumulation as loops over its points, in order."""
     assert stmt.op is not None
+    _require_other_operands(stmt)
     old = Read(stmt.target.node, stmt.target.index)
     value = Apply(stmt.op, (old, stmt.value), old.dtype)
     step: Statement = replace(
@@ -99,7 +108,8 @@ def _sequential(stmt: Assign) -> list[Statement]:
     inner = _nest(stmt.reduced, (step,), stmt)
     if not stmt.initialize:
         return list(_nest(stmt.free, inner, stmt))
-    start = number(float(stmt.op.neutral or 0), stmt.target.node.dtype)
+    dtype = stmt.target.node.dtype
+    start = number(float(neutral_of(stmt.op, dtype.kind, dtype.bits)), dtype)
     first = replace(stmt, op=None, initialize=False, value=start, free=Domain(), reduced=Domain())
     return list(_nest(stmt.free, (first, *inner), stmt))
 

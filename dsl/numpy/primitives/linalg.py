@@ -90,7 +90,7 @@ def inverse(site: Site, a: Value) -> Value:
 def matrix_power(site: Site, a: Value, n: Value) -> Value:
     """Return integer powers of matrices by squaring; negative ones are those of the inverse.
 
-    A power that only the run knows is a loop over its bits. CdValueError CD0454 for what is no
+    A run-time power is a loop over its bits. CdValueError CD0454 for what is no
     square matrix, and at run time for a negative power, whose type could be another one.
     """
     base = array_of(site, a)
@@ -115,10 +115,10 @@ def _identities(site: Site, base: Array) -> Array:
 
 
 def _dynamic_power(site: Site, base: Array, n: Scalar) -> Array:
-    """Return a power that only the run knows; a negative one raises there."""
+    """Return a run-time power; a negative one raises."""
     power = as_scalar(converted(site, n, dtypes.int64, weak=True), site.span)
     test = Apply(OPS["ge"], (power.expr, Const(0, dtypes.int64)), dtypes.bool_)
-    text = "a power of a matrix that only the run knows is zero or more, and is {0}"
+    text = "a run-time power of a matrix is zero or more, and is {0}"
     fault = Fault("CD0454", "CdValueError", text, ("invert it first: `np.linalg.inv`",))
     site.ctx.check(test, fault, (power.expr,), site.span, Domain())
     squares = site.ctx.materialize(base, "squares", site.span)

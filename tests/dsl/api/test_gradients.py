@@ -77,3 +77,25 @@ def test_what_has_no_gradient_is_refused(function: Any, wrt: str, message: str) 
     given = np.arange(3) if message.endswith("of int64`") or "`x` is of" in message else np.ones(3)
     with pytest.raises(TypeError, match=message):
         pe.gradient(function, wrt=wrt)(given)
+
+
+def test_what_the_function_raises_is_raised() -> None:
+    f = cd(guarded)
+    assert pe.gradient(f, wrt="x")(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(AssertionError):
+        pe.gradient(f, wrt="x")(-np.ones(3))
+    with pytest.raises(ValueError, match="too large"):
+        pe.gradient(f, wrt="x")(np.full(3, 10.0))
+
+
+def guarded(x: Any) -> Any:
+    assert x[0] > 0
+    if x.max() > 5:
+        raise ValueError("too large")
+    return (x * x).sum()
+
+
+def test_a_singular_matrix_raises_as_the_function_does() -> None:
+    f = cd(lambda a: np.linalg.inv(a).sum())
+    with pytest.raises(ValueError, match="singular matrix"):
+        pe.gradient(f, wrt="a")(np.zeros((2, 2)))

@@ -59,6 +59,7 @@ FUNCTIONS = {
             r = r * r + x[q]
         return r""",
     "product, maximum, minimum": "return np.prod(x) * x.max() + y.min()",
+    "largest so far": "y[i] = max[j <= i](-x[j]); return y",
     "gather": "return x[k] * y",
     "scatter": "np.add.at(y, k, x * x); return y",
     "the last write": "y[k] = x * x; return y * y",
@@ -104,6 +105,9 @@ def test_derivatives_along_a_direction_are_those_of_differences(name: str) -> No
 
 REFUSED = {
     "a sort": "return np.sort(x)[2]",
+    "a value of complex128": "return np.abs(x * 2j)",
+    "a value of float16": "return f64(f16(x))",
+    "an array that is read while its elements change": "x[m] *= x[j]; return x",
     "a `while` of unknown length": """
         while x[0] > 0.1:
             x *= 0.5

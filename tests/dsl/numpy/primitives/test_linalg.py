@@ -130,5 +130,5 @@ def test_a_power_of_the_run_is_a_loop(dtype: type) -> None:
 
 
 def test_a_negative_power_of_the_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="only the run knows is zero or more, and is -2"):
+    with pytest.raises(ValueError, match="a run-time power of a matrix is zero or more, and is -2"):
         pe.cd(_powers)(np.eye(2), -2)

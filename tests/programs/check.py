@@ -356,8 +356,16 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
         and not _inexact(program, expected)
         and not _zeros_or_types_decide(program, outcome)
         and not _rounds_once(outcome, expected)
+        and not _averages(program, outcome, expected)
     ):
         _found(case, check, why)
+
+
+def _averages(program: Program, outcome: Outcome, expected: Outcome) -> bool:
+    """Whether results differ by last bits, of an average: that of integers is made in float64, in
+    which those above 2**53 round by the order in which they are added."""
+    averages = re.search(r"\b(mean|std|var|average)\(", program.text) is not None
+    return averages and difference(outcome, expected, signs=False, rtol=1e-13) is None
 
 
 def _rounds_once(outcome: Outcome, expected: Outcome) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -151,14 +152,31 @@ def _wild(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> 
         return np.where(special, picks.astype(dtype), usual.astype(dtype))
 
 
-def plain(text: str, names: Mapping[str, Any]) -> Any:
-    """Return the function `f` that Python makes of a text in either notation. Raises Unknown."""
+def plain(text: str, names: Mapping[str, Any], copies: bool = False) -> Any:
+    """Return the function `f` that Python makes of a text in either notation. Raises Unknown.
+
+    Where it `copies`, what is assigned to elements is copied first: NumPy itself overwrites some of
+    what it still has to read in `a[::-1, -1] = a[1, 2:6][::-1]`.
+    """
     made = translated(text)
     scope = {"max": of_pythons(max), "min": of_pythons(min), **names, **made.names()}
-    exec(_compiled(made.text), scope)
+    exec(_compiled(made.text, copies), scope)
     return scope["f"]
 
 
 @functools.lru_cache(256)
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<program>", "exec")
+def _compiled(text: str, copies: bool) -> CodeType:
+    tree = ast.parse(text)
+    if copies:
+        tree = ast.fix_missing_locations(_Copies().visit(tree))
+    return compile(tree, "<program>", "exec")
+
+
+class _Copies(ast.NodeTransformer):
+    """Lets what is assigned to elements be a copy of it."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        if isinstance(node.targets[0], ast.Subscript):
+            copy = ast.parse("(lambda v: v.copy() if hasattr(v, 'copy') else v)", mode="eval")
+            node.value = ast.Call(copy.body, [node.value], [])
+        return node

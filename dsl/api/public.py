@@ -14,7 +14,7 @@ from ..tracing.trace import Trace
 from .cd import CdFunction, cd, cd_from_source
 from .compare import Comparison, bisect, compare
 from .data_parallel import DataParallel
-from .gradients import Gradient, gradient, value_and_gradient
+from .gradients import Derivative, backward, gradient, jvp, value_and_gradient, vjp
 from .plans import deferred, eval, plan, sync
 from .profile import profile
 from .words import TYPES, clamp, comment, memory, pad, wrap
@@ -25,10 +25,10 @@ u8, u16, u32, u64 = (TYPES[name] for name in ("u8", "u16", "u32", "u64"))
 c64, c128 = TYPES["c64"], TYPES["c128"]
 
 __all__ = [
-    "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device", "Field",
-    "Gradient", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline", "Trace", "bf16",
-    "bisect", "c128", "c64", "cd", "cd_from_source", "checked", "clamp", "comment", "compare",
-    "deferred", "device", "eval", "f16", "f32", "f64", "gradient", "i16", "i32", "i64", "i8",
-    "load", "memory", "pad", "plan", "profile", "save", "sync", "tensor", "trace", "u16", "u32",
-    "u64", "u8", "value_and_gradient", "wrap",
+    "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Derivative",
+    "Device", "Field", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline", "Trace",
+    "backward", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source", "checked", "clamp",
+    "comment", "compare", "deferred", "device", "eval", "f16", "f32", "f64", "gradient", "i16",
+    "i32", "i64", "i8", "jvp", "load", "memory", "pad", "plan", "profile", "save", "sync", "tensor",
+    "trace", "u16", "u32", "u64", "u8", "value_and_gradient", "vjp", "wrap",
 ]  # fmt: skip

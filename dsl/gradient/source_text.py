@@ -9,9 +9,10 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 
 from ...base.dataclass import dataclass
 from ...lowering.adjoint.kept import index_symbols
@@ -71,22 +72,30 @@ _CHECKED = frozenset(("CD0301", "CD0302", "CD0407", "CD0445", "CD0461", "CD0464"
 _UPDATES = {"or": "|", "and": "&"}
 
 
-def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str:
+def source_text(
+    procedure: Procedure,
+    name: str,
+    results: Sequence[Node],
+    spelled: Mapping[int, str] = MappingProxyType({}),
+    parameters: Sequence[str] | None = None,
+) -> str:
     """Return the text of a function that computes what a procedure does, and returns `results`.
 
-    It prints nothing. Precondition: no `Reduce`, and no jumps.
+    `spelled` is what arrays are called, by their ids, and `parameters` what the function takes
+    where that is not its arrays. It prints nothing. Precondition: no `Reduce`, and no jumps.
     """
-    text = _text_of(procedure)
+    text = _text_of(procedure, spelled, parameters or ())
     lines = [*text.declarations(), *text.body(procedure.body, 1)]
-    given = ", ".join(text.scope.node(p.node) for p in procedure.parameters)
-    returned = ", ".join(text.scope.node(node) for node in results)
-    return "\n".join((f"def {name}({given}):", *lines, f"{_INDENT}return {returned}", ""))
+    names = parameters or [text.scope.node(p.node) for p in procedure.parameters]
+    if results:
+        lines.append(f"{_INDENT}return {', '.join(map(text.scope.node, results))}")
+    return "\n".join((f"def {name}({', '.join(names)}):", *lines, ""))
 
 
-def _text_of(procedure: Procedure) -> _Text:
+def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Sequence[str]) -> _Text:
     """Return the writer of a procedure, with a name for all that has one in the whole function."""
-    scope = Scope()
-    for number, word in enumerate(sorted(_RESERVED)):
+    scope = Scope(nodes=dict(spelled))
+    for number, word in enumerate((*sorted(_RESERVED), *parameters)):
         scope.symbols[Symbol(word, -(10**6) - number)] = word
     for parameter in procedure.parameters:
         name = scope.node(parameter.node)
@@ -247,6 +256,10 @@ class _Text:
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""
         left = element_text(stmt.target.node, _spelled(stmt.target.index), self.scope)
+        if not stmt.target.index and any(
+            p.node == stmt.target.node for p in self.procedure.parameters
+        ):
+            left += "[...]"  # without it the name would be bound again
         value, ranges = stmt.value, stmt.reduced.ranges
         binders = [self.binder(r, bare) for r in ranges]
         where = stmt.reduced.where

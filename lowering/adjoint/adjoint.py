@@ -79,8 +79,7 @@ def adjoint(
     """Return the procedure with the cotangents of inputs, from those of outputs.
 
     Outputs are results, or parameters that are written. Their cotangents are further parameters,
-    in the order of the outputs; where it is not `seeded` the output is one number, whose cotangent
-    is 1.
+    in the order of the outputs; where it is not `seeded` these are 1.
 
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
@@ -91,8 +90,11 @@ def adjoint(
     refuse_orders(body, inputs)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
+    seeds_now = {node.id for node in outputs} if seeded else set()
     cotangents = {
-        node.id: names.array(f"d_{node.label}", node.shape, node.dtype)
+        node.id: names.array(
+            f"d_{node.label}{'_now' * (node.id in seeds_now)}", node.shape, node.dtype
+        )
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
     writer = _Writer(names, kept, cotangents, active.keys())
@@ -131,7 +133,7 @@ def _seeds(
         index = tuple(var(r.symbol) for r in ranges)
         value: Expr = number(1.0, node.dtype)
         if seeded:
-            given.append(names.array(f"d_{node.label}_given", node.shape, node.dtype))
+            given.append(names.array(f"d_{node.label}", node.shape, node.dtype))
             value = Read(given[-1], index)
         if node.id in cotangents:
             target = Access(cotangents[node.id], index)

@@ -30,7 +30,7 @@ class Derived:
 
     def cotangents(self, given: Arrays) -> Arrays:
         """Return the cotangents of the inputs, from those of the outputs."""
-        found = _run(self.adjoint.procedure, [*self.values, *given])[1]
+        found = run(self.adjoint.procedure, [*self.values, *given])[1]
         return found[len(self.procedure.results) :]
 
     def moved(self, directions: Sequence[np.ndarray], step: float) -> Arrays:
@@ -41,20 +41,20 @@ class Derived:
             value + moves[node.id] if node.id in moves else value
             for node, value in zip(nodes, self.values, strict=True)
         ]
-        after, results = _run(self.procedure, values)
+        after, results = run(self.procedure, values)
         at = dict(zip([node.id for node in nodes], after, strict=True))
         at |= dict(zip([node.id for node in self.procedure.results], results, strict=True))
         return [at[node.id] for node in self.outputs]
 
 
-def derived(procedure: Procedure, values: Sequence[Any]) -> Derived:
+def derived(procedure: Procedure, values: Sequence[Any], with_adjoint: bool = True) -> Derived:
     """Return the adjoint of an elaborated procedure in all of its arrays of float64, from those
-    that it writes or returns."""
+    that it writes or returns; without it the procedure alone."""
     built = build(procedure)
     inputs = tuple(p.node for p in built.parameters if p.node.dtype.name == "float64")
     written = tuple(p.node for p in built.parameters if p.written)
     outputs = tuple(n for n in (*written, *built.results) if n.dtype.name == "float64")
-    made = adjoint(built, inputs, outputs)
+    made = adjoint(built, inputs, outputs) if with_adjoint else Adjoint(built, ())
     verify_procedure(made.procedure)
     nodes = [parameter.node for parameter in built.parameters]
     arrays = [np.array(v, node.dtype.numpy) for node, v in zip(nodes, values, strict=True)]
@@ -73,7 +73,7 @@ def agree(case: Derived, seed: int = 0, step: float = 1e-6, rtol: float = 1e-5) 
     return abs(along - expected) <= rtol * max(1.0, abs(expected))
 
 
-def _run(procedure: Procedure, values: Sequence[np.ndarray]) -> tuple[Arrays, Arrays]:
+def run(procedure: Procedure, values: Sequence[np.ndarray]) -> tuple[Arrays, Arrays]:
     """Return the parameters after a run of the interpreter, and the results."""
     arrays = [np.array(value) for value in values]
     results = [np.zeros(n.static_shape or (), n.dtype.numpy) for n in procedure.results]

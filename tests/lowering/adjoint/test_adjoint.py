@@ -88,13 +88,13 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def case_of(body: str) -> Any:
+def case_of(body: str, with_adjoint: bool = True) -> Any:
     """Return the adjoint of a function with this body, with values for its parameters."""
     lines = indent(dedent(body.strip("\n")), "    ")
     f = pe.cd_from_source(f"def f({', '.join(VALUES)}):\n{lines}\n", {"np": np}, backend="numpy")
     values = {name: np.copy(value) if np.ndim(value) else value for name, value in VALUES.items()}
     match, _ = f.matched(**values)
-    return derived(match.specialization.typed.procedure, match.held)
+    return derived(match.specialization.typed.procedure, match.held, with_adjoint)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

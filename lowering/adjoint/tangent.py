@@ -1,0 +1,213 @@
+"""The tangent of a procedure: each statement after the one that propagates its derivative forward.
+
+    x[I] += v(a[J], ...)  for p        t_x[I] += dv/da * t_a[J] + ...  for p;  then the statement
+    m[i]  = max over k: v              the statement;  t_m[i] = the tangent of v where it is largest
+
+Loops and tests stay as they are: nothing is kept, and nothing runs backward. Every array of floats
+that depends on an input which is asked for, and on which an output depends, has a tangent of its
+shape.
+
+Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ...base.dataclass import dataclass
+from ..ir import dtypes
+from ..ir.assignments import (
+    Access,
+    Alloc,
+    Assign,
+    Block,
+    Branch,
+    Break,
+    Check,
+    Continue,
+    For,
+    Let,
+    Pair,
+    Parameter,
+    Permute,
+    Print,
+    Procedure,
+    Statement,
+    While,
+)
+from ..ir.expressions import Apply, Cast, Const, Domain, Expr, Position, Read, Select, reads
+from ..ir.indexing import var
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.walk import expressions_of, statements, writes
+from .activity import active_nodes, differentiable_reads, refuse_orders
+from .kept import Names
+from .normalize import normalized
+from .rules import NotDifferentiable, apply, number, partials
+
+Body = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """A procedure that computes tangents of outputs beside what it computed before."""
+
+    procedure: Procedure
+    tangents: tuple[Node, ...]
+    """The results that are the tangents of the outputs, in their order."""
+
+
+def tangent(procedure: Procedure, inputs: Sequence[Node], outputs: Sequence[Node]) -> Tangent:
+    """Return the procedure with the tangents of outputs, from those of inputs.
+
+    The tangents of the inputs are further parameters, in their order. Precondition: no `Reduce`.
+    Postcondition: the results are those of the procedure, then the tangent of each output. Raises
+    NotDifferentiable.
+    """
+    names = Names.above(procedure)
+    body = normalized(procedure.body, names)
+    refuse_orders(body, inputs)
+    active = active_nodes(_with_exchanges(body), inputs, outputs)
+    written = writes(body)
+    given = [names.array(f"t_{node.label}", node.shape, node.dtype) for node in inputs]
+    tangents = {
+        node.id: names.array(f"t_{node.label}", node.shape, node.dtype)
+        for node in dict.fromkeys((*active.values(), *outputs))
+        if node not in inputs
+    }
+    first: list[Statement] = []
+    for node, parameter in zip(inputs, given, strict=True):
+        tangents[node.id] = parameter
+        if node in written or node in outputs:
+            now = names.array(f"t_{node.label}_now", node.shape, node.dtype)
+            first += [*_allocated(now), _copied(now, parameter, names)]
+            tangents[node.id] = now
+    writer = _Writer(tangents, frozenset(active))
+    results = tuple(tangents[node.id] for node in outputs)
+    new = replace(
+        procedure,
+        name=f"{procedure.name}_tangent",
+        parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
+        locals=(
+            *procedure.locals,
+            *(node for node in names.nodes if node not in results and node not in given),
+        ),
+        results=(*procedure.results, *results),
+        body=(*first, *writer.body(body)),
+    )
+    return Tangent(new, results)
+
+
+def _allocated(node: Node) -> list[Statement]:
+    return [Alloc(node)] if node.static_shape is None else []
+
+
+def _copied(target: Node, source: Node, names: Names) -> Assign:
+    ranges = names.axes(source.shape)
+    index = tuple(var(r.symbol) for r in ranges)
+    return Assign(Access(target, index), None, False, Read(source, index), Domain(ranges))
+
+
+def _with_exchanges(body: Body) -> Body:
+    """Return a body with statements in which all arrays that change places depend on each other:
+    all or none of them have a tangent."""
+    exchanged = [stmt for stmt in statements(body) if isinstance(stmt, Permute)]
+    return (*body, *(replace(s, nodes=s.nodes[1:] + s.nodes[:1]) for s in exchanged))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes statements with their tangents."""
+
+    tangents: Mapping[int, Node]
+    active: frozenset[int]
+
+    def body(self, body: Iterable[Statement]) -> Body:
+        """Return the statements of a body with their tangents."""
+        return tuple(new for stmt in body for new in self.statement(stmt))
+
+    def statement(self, stmt: Statement) -> Body:
+        """Return a statement and what computes its tangent, in the order in which they run."""
+        match stmt:
+            case Assign():
+                return self.assign(stmt) if stmt.target.node.id in self.active else (stmt,)
+            case For(body=body):
+                return (replace(stmt, body=self.body(body)),)
+            case While(prelude, _, body):
+                return (replace(stmt, prelude=self.body(prelude), body=self.body(body)),)
+            case Branch(_, then, orelse):
+                return (replace(stmt, then=self.body(then), orelse=self.body(orelse)),)
+            case Block():
+                return (replace(stmt, body=self.body(stmt.body)),)
+            case Alloc(node):
+                return (stmt, Alloc(self.tangents[node.id])) if node.id in self.active else (stmt,)
+            case Permute(nodes, sources):
+                if not any(node.id in self.active for node in nodes):
+                    return (stmt,)
+                if not all(node.id in self.active for node in (*nodes, *sources)):
+                    text = "arrays change places of which some are inactive"
+                    raise NotDifferentiable(text, stmt.span)
+                moved = [tuple(self.tangents[n.id] for n in part) for part in (nodes, sources)]
+                return stmt, replace(stmt, nodes=moved[0], sources=moved[1])
+            case Let() | Check() | Print() | Break() | Continue():
+                return (stmt,)
+
+    def assign(self, stmt: Assign) -> Body:
+        """Return an assignment to an array that has a tangent."""
+        dtype = stmt.target.node.dtype
+        if dtype.kind == "c" or dtype.bits == 16:
+            raise NotDifferentiable(f"values of {dtype}", stmt.span)
+        value = self.derivative(stmt.value, stmt)
+        target = replace(stmt.target, node=self.tangents[stmt.target.node.id])
+        zero = number(0.0, dtype)
+        if stmt.pair is not None:
+            return stmt, self.extreme(stmt, stmt.pair, target, value or zero)
+        if value is None and stmt.op is not None and not stmt.initialize:
+            return (stmt,)
+        return replace(stmt, target=target, value=value or zero), stmt
+
+    def extreme(self, stmt: Assign, pair: Pair, target: Access, value: Expr) -> Assign:
+        """Return the tangent of a maximum or minimum: of the value at the position of the best."""
+        found = pair.access
+        operands = [read.node for expr in expressions_of(stmt) for read in reads(expr)]
+        if stmt.target.node in operands or found.node in operands:
+            raise NotDifferentiable("an extreme of what it is assigned to", stmt.span)
+        chosen: Expr = apply("eq", Read(found.node, found.index), Position(pair.position))
+        if stmt.reduced.where is not None:
+            chosen = Select(stmt.reduced.where, chosen, Const(False, dtypes.bool_))
+        reduced = Domain(stmt.reduced.ranges, chosen)
+        return replace(stmt, target=target, op=OPS["add"], value=value, pair=None, reduced=reduced)
+
+    def derivative(self, expr: Expr, stmt: Assign) -> Expr | None:
+        """Return the tangent of an expression, None where it is zero."""
+        if not any(read.node.id in self.active for read in differentiable_reads(expr)):
+            return None
+        if expr.dtype.kind == "c" or expr.dtype.bits == 16:
+            raise NotDifferentiable(f"a value of {expr.dtype}", stmt.span)
+        match expr:
+            case Read(node, index):
+                return Read(self.tangents[node.id], index, expr.span)
+            case Cast(value, dtype):
+                inner = self.derivative(value, stmt)
+                return None if inner is None else Cast(inner, dtype)
+            case Select(test, yes, no):
+                sides = [self.derivative(side, stmt) for side in (yes, no)]
+                zero = number(0.0, expr.dtype)
+                return Select(test, sides[0] or zero, sides[1] or zero)
+            case Apply():
+                return self._of_operation(expr, stmt)
+            case _:
+                raise AssertionError(expr)
+
+    def _of_operation(self, expr: Apply, stmt: Assign) -> Expr | None:
+        derivatives = partials(expr)
+        if derivatives is None:
+            raise NotDifferentiable(f"`{expr.op.name}` has no derivative rule", stmt.span)
+        total: Expr | None = None
+        for arg, partial in zip(expr.args, derivatives, strict=True):
+            inner = None if partial is None else self.derivative(arg, stmt)
+            if partial is not None and inner is not None:
+                term = apply("mul", inner, partial)
+                total = term if total is None else apply("add", total, term)
+        return total

@@ -4,180 +4,130 @@
     d_w, d_b = g(x, w, b, y)            called like the function itself
     print(g.source)                     the statements that computed them, in the language
 
-    pe.vjp(f, wrt="x")(x, d_y=...)      cotangents of parameters, from those of outputs
-    pe.jvp(f, wrt="x")(x, t_x=...)      tangents of outputs, from those of parameters
+    pe.vjp(f, wrt="x")(x, d_y)          cotangents of parameters, from those of outputs
+    pe.jvp(f, wrt="x")(x, t_x)          tangents of outputs, from those of parameters
     pe.backward(train)(w1, b1, x, y)    writes the gradients into the tensors' fields `grad`
 
 The assignments of the function are differentiated (`lowering.adjoint`), for each of its
-specializations; the text of the result is compiled like any other.
+specializations; what results is compiled like any other function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import Any, cast
+import inspect
+from collections.abc import Sequence
+from typing import Any, NoReturn, cast
 
-import numpy as np
-
-from ...base.dataclass import dataclass
-from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...base.cached_property import cached_property
+from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label
 from ..gradient.requests import (
     Backward,
     CotangentProduct,
-    Derived,
     Gradient,
     Request,
     TangentProduct,
-    derived_text,
+    further_parameters,
+    outputs_in_source,
 )
-from ..specialize.variant_table import MAX_VARIANTS
-from ..specialize.variants import Match, Specialization
-from .cd import CdFunction, cd_from_source
-from .words import comment
+from ..gradient.specializations import DerivedSpecializations, text_of, with_parameters
+from ..source.definition import Definition
+from .cd import CdFunction
 
-_NAMES: Mapping[str, object] = {"np": np, "comment": comment}
-"""The names that the text of a gradient uses."""
+Function = CdFunction[..., Any]
 
 
-@dataclass(eq=False, repr=False)
-class Derivative:
-    """A function that returns derivatives of what another function computes.
+class Derivative(CdFunction[..., Any]):
+    """A function under `@cd` that returns derivatives of what another one computes.
 
     It is called with the arguments of that function, and does to them what that does. Cotangents or
     tangents follow, by position or by name.
     """
 
-    function: CdFunction[..., Any] | Derivative
-    request: Request
-    single: bool
-    """Whether one array is returned, and no tuple."""
-    made: list[tuple[Specialization, Derived, CdFunction[..., Any]]] = field(default_factory=list)
-    """The specializations of the function, with what was derived from each."""
+    def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
+        """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
+        self._function, self._request = function, request
+        self._base = function.definition
+        definition = Definition(self._base.around)
+        definition.surface = with_parameters(function.surface, request)
+        signature = _with_parameters(function, further_parameters(request))
+        super().__init__(definition, signature, backend or function._backend)
+        self.__doc__ = f"The {request.word} of `{function.__name__}`."
 
     @property
-    def __name__(self) -> str:
-        """The name of the function with what it computes: `loss_gradient`."""
-        return f"{self.function.__name__}_{self.request.word}"
+    def definition(self) -> Definition:
+        """The definition, renewed where that of the function was replaced."""
+        if self._function.definition is not self._base:
+            renewed = Derivative(self._function, self._request, self._backend)
+            self.__dict__.pop("_forms", None)
+            self.__dict__.update(renewed.__dict__)
+        return self._definition
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the derivatives, after the value where it was asked for.
+    @cached_property
+    def _forms(self) -> DerivedSpecializations:
+        definition = self.definition
+        lookup = definition.around.lookup
+        return DerivedSpecializations(
+            definition.surface, lookup, self._backend, self._plans, self.requests
+        )
 
-        Raises what the function raises, and CdTypeError CD0480 where it is not differentiable.
-        """
-        derived, given = self.resolved(args, kwargs)
-        results = derived(*given)
-        match self.request:
-            case Gradient(with_value=True):
-                value, *found = results
-                return value, found[0] if self.single else tuple(found)
-            case Gradient(wrt) | CotangentProduct(wrt):
-                return results if self.single or len(wrt) > 1 else (results,)
-            case TangentProduct() | Backward():
-                return results
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """What is derived, in order: of a derivative's derivative first that of the inner one."""
+        inner = self._function.requests if isinstance(self._function, Derivative) else ()
+        return (*inner, self._request)
 
     def text(self, *args: Any, **kwargs: Any) -> str:
-        """Return the source of the derivatives for arguments of the function; nothing runs."""
-        return self._derived(args, kwargs)[0].text
-
-    def explain(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the explanation of a call; see `CdFunction.explain`."""
-        derived, given = self.resolved(args, kwargs)
-        return derived.explain(*given)
-
-    def compile(self, *args: Any, name: str = "", **kwargs: Any) -> Any:
-        """Return the derivative compiled for tensors; see `CdFunction.compile`."""
-        derived, given = self.resolved(args, kwargs)
-        return derived.compile(*given, name=name)
+        """Return the source of the derivatives for arguments; nothing runs."""
+        specialization, _ = self._forms.peek(self._bind(args, kwargs), compiled=False)
+        return text_of(specialization.typed, self.surface)
 
     @property
     def source(self) -> str:
-        """The source that the last new kind of arguments was given. CdValueError CD0481 before."""
-        if not self.made:
+        """The source of the latest specialization. CdValueError CD0481 before there is one."""
+        latest = self._forms.latest
+        if latest is None:
             raise CdValueError(
                 Diagnostic(
                     "CD0481", f"`{self.__name__}` has no source yet: it depends on types",
                     helps=("call it, or ask `g.text(...)` for arguments",),
                 )
             )  # fmt: skip
-        return self.made[-1][1].text
+        return text_of(latest, self.surface)
+
+    def on(self, backend: str) -> Derivative:
+        """Return the same derivative on another backend; the same object every time."""
+        if backend not in self._on_backends:
+            function = Derivative(self._function, self._request, backend)
+            self._on_backends.setdefault(backend, function)
+        return cast(Derivative, self._on_backends[backend])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Derivative, (self._function, self._request, self._backend)
+
+    def __cd_function__(self) -> NoReturn:
+        message = f"`{self.__name__}` is made for the types of a call, and is called from Python"
+        helps = ("pass its result as an argument",)
+        raise CdTypeError(Diagnostic("CD0480", message, (Label(self.surface.span),), helps=helps))
 
     def __repr__(self) -> str:
-        wrt = self.request.wrt
+        wrt = self._request.wrt
         names = "all tensors" if wrt is None else ", ".join(wrt)
-        return f"<{self.request.word} of {self.function.__name__} in {names}>"
-
-    def resolved(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[CdFunction[..., Any], list[Any]]:
-        """Return the derived function for a call, and the arguments of that."""
-        own, more, named, others = self._split(args, kwargs)
-        derived, function, given = self._derived(own, named)
-        names = derived.further[len(more) :]
-        if len(more) > len(derived.further) or set(names) != set(others):
-            further = ", ".join(derived.further) or "nothing"
-            message = f"`{self.__name__}` takes {further} after the arguments of the function"
-            raise CdTypeError(Diagnostic("CD0480", message, helps=(f"`{function!r}`",)))
-        return function, [*given, *more, *(others[name] for name in names)]
-
-    def _split(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-        """Return the arguments of the function and those that follow, by position and by name."""
-        names = _parameters(self.function)
-        own = {name: value for name, value in kwargs.items() if names is None or name in names}
-        if names is None:
-            prefix = {"vjp": "d_", "jvp": "t_"}.get(self.request.word, " ")
-            own = {name: value for name, value in kwargs.items() if not name.startswith(prefix)}
-        others = {name: value for name, value in kwargs.items() if name not in own}
-        count = len(args) if names is None else len(names)
-        if isinstance(self.request, Gradient | Backward):
-            return args, (), dict(kwargs), {}
-        return args[:count], args[count:], own, others
-
-    def _matched(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Match, dict[str, Any]]:
-        """Return the specialization of the function for a call, and the arguments by name."""
-        if isinstance(self.function, CdFunction):
-            return self.function.on("numpy").matched(*args, **kwargs)
-        inner, given = self.function.resolved(args, kwargs)
-        return inner.on("numpy").matched(*given)
-
-    def _derived(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Derived, CdFunction[..., Any], list[Any]]:
-        """Return the derived text and function for arguments, and its first arguments."""
-        match, arguments = self._matched(args, kwargs)
-        for known, derived, function in self.made:
-            if known is match.specialization:
-                return derived, function, _given(derived, match, arguments)
-        name = self.function.__name__
-        derived = derived_text(self.request, match.specialization.typed, name)
-        function = cd_from_source(derived.text, _NAMES, f"<{self.request.word} of {name}>")
-        self.made.append((match.specialization, derived, function))
-        del self.made[:-MAX_VARIANTS]
-        return derived, function, _given(derived, match, arguments)
+        return f"<{self._request.word} of {self._function.__name__} in {names}>"
 
 
-def _given(derived: Derived, match: Match, arguments: dict[str, Any]) -> list[Any]:
-    """Return the first arguments of a derived function: inputs of the function, or tensors."""
-    typed = match.specialization.typed
-    if derived.given == tuple(typed.passed):
-        return list(match.given(arguments))
-    held = dict(zip(typed.passed, match.held, strict=True))
-    return [
-        held[path] if path in held else match.specialization.find(path)(arguments)
-        for path in derived.given
-    ]
-
-
-def _parameters(function: CdFunction[..., Any] | Derivative) -> list[str] | None:
-    """Return the names of a function's parameters, None where they depend on the call."""
-    if isinstance(function, CdFunction):
-        return list(function.__signature__.parameters)
-    known = isinstance(function.request, Gradient | Backward)
-    return _parameters(function.function) if known else None
+def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signature:
+    """Return the signature of a function with further parameters: by name alone where one before
+    these has a default."""
+    known = list(function.__signature__.parameters.values())
+    for name in names:
+        if name in function.__signature__.parameters:
+            raise _refused(f"`{function.__name__}` has a parameter `{name}` itself")
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    plain = all(one.kind <= kind and one.default is one.empty for one in known)
+    new = [inspect.Parameter(n, kind if plain else inspect.Parameter.KEYWORD_ONLY) for n in names]
+    last = [one for one in known if one.kind is inspect.Parameter.VAR_KEYWORD]
+    first = [one for one in known if one not in last]
+    return inspect.Signature([*first, *new, *last])
 
 
 def gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
@@ -187,12 +137,14 @@ def gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
     that parameter's shape and type, of several a tuple of them. Raises CdTypeError CD0480 for what
     is no such name.
     """
-    return Derivative(function, Gradient(_names(function, wrt)), isinstance(wrt, str))
+    names, single = _names(function, wrt)
+    return Derivative(function, Gradient(names, single))
 
 
 def value_and_gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
     """Return a function that returns what `function` returns, and its gradient; see `gradient`."""
-    return Derivative(function, Gradient(_names(function, wrt), True), isinstance(wrt, str))
+    names, single = _names(function, wrt)
+    return Derivative(function, Gradient(names, single, with_value=True))
 
 
 def vjp(
@@ -206,8 +158,12 @@ def vjp(
     returns what `gradient` does: the sums over the outputs' elements of their cotangents times
     their derivatives. Raises as `gradient` does.
     """
-    request = CotangentProduct(_names(function, wrt), _outputs(outputs))
-    return Derivative(function, request, isinstance(wrt, str))
+    names, single = _names(function, wrt)
+    wanted = _outputs(outputs)
+    of_all = wanted is None
+    if wanted is None:
+        wanted = _outputs_of(function)
+    return Derivative(function, CotangentProduct(names, wanted, single, of_all))
 
 
 def jvp(
@@ -219,8 +175,8 @@ def jvp(
     of each parameter `x` in `wrt`. One output (see `vjp`) gives an array or a number, several a
     tuple. Of a gradient it is the product of the Hessian with a vector. Raises as `gradient` does.
     """
-    request = TangentProduct(_names(function, wrt), _outputs(outputs))
-    return Derivative(function, request, isinstance(wrt, str))
+    names, _ = _names(function, wrt)
+    return Derivative(function, TangentProduct(names, _outputs(outputs)))
 
 
 def backward(
@@ -239,27 +195,43 @@ def backward(
     """
     _require_function(function)
     names = (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt)
-    return Derivative(function, Backward(names, loss, accumulate), False)
+    return Derivative(function, Backward(names, loss, accumulate))
 
 
-def _names(function: Any, wrt: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of parameters, all of which the function has."""
+def _names(function: Any, wrt: str | Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Return the names of parameters, all of which the function has, and whether it is one."""
     _require_function(function)
-    names = (cast(str, wrt),) if isinstance(wrt, str) else tuple(wrt)
-    parameters = _parameters(function)
-    for name in names if parameters is not None else ():
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    parameters = list(function.__signature__.parameters)
+    for name in names:
         if name not in parameters:
-            message = f"`{function.__name__}` has no parameter `{name}`"
             text = f"it has {', '.join(f'`{one}`' for one in parameters)}"
-            raise CdTypeError(Diagnostic("CD0480", message, helps=(text,)))
-    return names
+            raise _refused(f"`{function.__name__}` has no parameter `{name}`", text)
+    return names, isinstance(wrt, str)
 
 
 def _require_function(function: Any) -> None:
-    if not isinstance(function, CdFunction | Derivative):
-        message = f"a gradient is one of a `@cd` function, not of {type(function).__name__}"
-        raise CdTypeError(Diagnostic("CD0480", message, helps=("decorate it with `@cd`",)))
+    if not isinstance(function, CdFunction):
+        text = f"a gradient is one of a `@cd` function, not of {type(function).__name__}"
+        raise _refused(text, "decorate it with `@cd`")
+
+
+def _refused(message: str, *helps: str) -> CdTypeError:
+    return CdTypeError(Diagnostic("CD0480", message, helps=helps))
 
 
 def _outputs(outputs: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return (outputs,) if isinstance(outputs, str) else None if outputs is None else tuple(outputs)
+
+
+def _outputs_of(function: Function) -> tuple[str, ...]:
+    """Return the names of all outputs of a function."""
+    if not isinstance(function, Derivative):
+        return outputs_in_source(function.surface)
+    match function.requests[-1]:
+        case Gradient(wrt, with_value=False) | CotangentProduct(wrt):
+            return tuple(f"d_{name}" for name in wrt)
+        case TangentProduct(_, tuple(outputs)):
+            return tuple(f"t_{name}" for name in outputs)
+        case _:
+            raise _refused(f"`{function.__name__}` has outputs of several kinds: name `outputs`")

@@ -1,7 +1,8 @@
-"""Derivatives that can be asked for, and the source text of each for one specialization.
+"""Derivatives that can be asked for, and what each makes of a specialization of a function.
 
-A request names parameters and outputs of a function; `derived_text` finds their arrays in the
-assignments of a specialization, differentiates these, and prints the result.
+A request names parameters and outputs. `derive` finds their arrays in the assignments of a typed
+function, differentiates these, and returns a typed function that computes the derivatives: all
+that decides about its specializations stays as it is.
 """
 
 from __future__ import annotations
@@ -11,22 +12,40 @@ from dataclasses import replace
 from typing import ClassVar, assert_never
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label, Span
+from ...base.diagnostic import (
+    NOWHERE,
+    CdShapeError,
+    CdTypeError,
+    Diagnostic,
+    Label,
+    Span,
+)
 from ...lowering.adjoint.adjoint import adjoint
 from ...lowering.adjoint.kept import Names
-from ...lowering.adjoint.rules import NotDifferentiable, number
+from ...lowering.adjoint.rules import NotDifferentiable, apply, number
 from ...lowering.adjoint.tangent import tangent
-from ...lowering.ir.assignments import Access, Assign, Parameter, Procedure, Statement
-from ...lowering.ir.expressions import Domain, Read
+from ...lowering.ir.assignments import (
+    Access,
+    Assign,
+    Check,
+    Fault,
+    Parameter,
+    Procedure,
+    Statement,
+)
+from ...lowering.ir.expressions import Domain, Position, Read
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import rename
 from ...lowering.ir.walk import reads
+from ..elaborate.captures.inputs import NumberSpec
 from ..elaborate.normalize import build
+from ..elaborate.scope import assigned_names, parts, plain_names
 from ..elaborate.typed import Argument, Constant, Many, New, Return, Typed
+from ..source import surface as s
+from ..values.types import Kind
 from ..values.values import Path
-from .source_text import source_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,8 @@ class Gradient:
     """The cotangents of parameters, of one real number that the function returns."""
 
     wrt: tuple[str, ...]
+    single: bool = False
+    """Whether one cotangent is returned, and no tuple."""
     with_value: bool = False
     word: ClassVar[str] = "gradient"
 
@@ -43,8 +64,10 @@ class CotangentProduct:
     """The cotangents of parameters, from those of outputs: a product with the Jacobian's rows."""
 
     wrt: tuple[str, ...]
-    outputs: tuple[str, ...] | None
-    """Names of outputs, None for all of floats."""
+    outputs: tuple[str, ...]
+    single: bool = False
+    all_outputs: bool = False
+    """Whether these have to be all outputs of floats."""
     word: ClassVar[str] = "vjp"
 
 
@@ -54,6 +77,7 @@ class TangentProduct:
 
     wrt: tuple[str, ...]
     outputs: tuple[str, ...] | None
+    """Names of outputs, None for all of floats."""
     word: ClassVar[str] = "jvp"
 
 
@@ -71,15 +95,52 @@ class Backward:
 Request = Gradient | CotangentProduct | TangentProduct | Backward
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """The text of a derivative for one specialization, and how it is called."""
+def further_parameters(request: Request) -> tuple[str, ...]:
+    """Return the parameters that a derivative has after those of the function."""
+    match request:
+        case CotangentProduct(outputs=outputs):
+            return tuple(f"d_{name}" for name in outputs)
+        case TangentProduct(wrt, _):
+            return tuple(f"t_{name}" for name in wrt)
+        case Gradient() | Backward():
+            return ()
+        case _:
+            assert_never(request)
 
-    text: str
-    given: tuple[Path, ...]
-    """The inputs of the function, or their tensors, that the text's parameters stand for."""
-    further: tuple[str, ...]
-    """The names of the parameters that follow: cotangents or tangents."""
+
+def outputs_in_source(function: s.Function) -> tuple[str, ...]:
+    """Return what the outputs of a function are called in its text: what `return` gives, by its
+    name or as `result`, then the parameters of which elements are assigned."""
+    written = {*assigned_names(function.body)}.difference(plain_names(function.body))
+    parameters = (param.name for param in function.params if param.name in written)
+    return tuple(dict.fromkeys((*returned_names(function), *parameters)))
+
+
+def returned_names(function: s.Function) -> tuple[str, ...]:
+    """Return the names of what the last `return` of a function gives, in order."""
+    returned = [one for stmt in function.body for one in _returns(stmt)]
+    names: list[str] = []
+    for value in _items(returned[-1].value) if returned else ():
+        plain = value.id if isinstance(value, s.Name) else "result"
+        again = "result" in names and plain == "result"
+        names.append(f"result_{len(names) + 1}" if again else plain)
+    return tuple(names)
+
+
+def _returns(node: object) -> Iterator[s.Return]:
+    if isinstance(node, s.Return):
+        yield node
+    elif not isinstance(node, s.Define):
+        for part in parts(node):
+            yield from _returns(part)
+
+
+def _items(value: s.Expr | None) -> Iterator[s.Expr]:
+    if isinstance(value, s.Sequence):
+        for item in value.items:
+            yield from _items(item)
+    elif value is not None:
+        yield value
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +149,19 @@ class _Output:
 
     name: str
     node: Node
-    is_number: bool = False
+    kind: Kind | None = None
+    """The kind of a number."""
 
 
-def derived_text(request: Request, typed: Typed, name: str) -> Derived:
-    """Return the text of a derivative of a function, for one specialization.
+def derive(request: Request, typed: Typed, name: str, returned: tuple[str, ...]) -> Typed:
+    """Return the typed function that computes what is requested of another one.
 
-    Raises CdTypeError CD0480 where there is none.
+    `name` is what that is called, `returned` what its results are, empty where their labels are to
+    be taken. Raises CdTypeError CD0480 where there is no derivative, CdShapeError
+    where a cotangent or tangent has another shape than what it belongs to.
     """
     procedure = build(typed.procedure)
-    case = _Case(name, typed, procedure)
+    case = _Case(name, typed, procedure, returned)
     try:
         match request:
             case Gradient():
@@ -113,7 +177,7 @@ def derived_text(request: Request, typed: Typed, name: str) -> Derived:
     except NotDifferentiable as why:
         is_library = why.span == NOWHERE or why.span.source.name == "<library>"
         span = procedure.span if is_library else why.span
-        raise refused(name, f"{why.reason} has no derivative here", span) from None
+        raise refused(case.name, f"{why.reason} has no derivative here", span) from None
 
 
 def refused(name: str, reason: str, span: Span) -> CdTypeError:
@@ -130,9 +194,10 @@ class _Case:
     name: str
     typed: Typed
     procedure: Procedure
+    returned_names: tuple[str, ...]
 
-    def gradient(self, request: Gradient) -> Derived:
-        """Return the text that returns the cotangents of parameters."""
+    def gradient(self, request: Gradient) -> Typed:
+        """Return what returns the cotangents of parameters."""
         inputs = self.inputs(request.wrt)
         returns = self.typed.returns
         if not (isinstance(returns, New) and returns.kind and self.procedure.results):
@@ -140,78 +205,119 @@ class _Case:
         output = self.procedure.results[returns.number]
         if output.dtype.kind != "f":
             raise self.refused(f"it returns a number of {output.dtype}")
-        made = adjoint(self.procedure, inputs, (output,), seeded=False)
-        results = (*((output,) if request.with_value else ()), *made.cotangents)
-        return self.derived(request, made.procedure, results, ())
+        made = adjoint(self.procedure, [one.node for one in inputs], (output,), (None,))
+        found = [replace(one, node=n) for one, n in zip(inputs, made.cotangents, strict=True)]
+        value = [_Output("", output, returns.kind)] if request.with_value else []
+        return self.returning(made.procedure, [*value, *found], request.single, len(value))
 
-    def cotangent_product(self, request: CotangentProduct) -> Derived:
-        """Return the text that takes cotangents of outputs, and returns those of parameters."""
+    def cotangent_product(self, request: CotangentProduct) -> Typed:
+        """Return what takes cotangents of outputs, and returns those of parameters."""
+        inputs, outputs = self.inputs(request.wrt), self.outputs_named(request.outputs)
+        given = [self.given(f"d_{one.name}", one) for one in outputs]
+        for one in self.all_outputs():
+            if one.node.dtype.kind == "f" and one not in outputs and request.all_outputs:
+                text = f"its output `{one.name}` has no cotangent: name its `outputs`"
+                raise self.refused(text)
+        made = adjoint(
+            self.checked(zip(given, outputs, strict=True)),
+            [one.node for one in inputs], [one.node for one in outputs], given,
+        )  # fmt: skip
+        found = [replace(one, node=n) for one, n in zip(inputs, made.cotangents, strict=True)]
+        return self.returning(made.procedure, found, request.single)
+
+    def tangent_product(self, request: TangentProduct) -> Typed:
+        """Return what takes tangents of parameters, and returns those of outputs."""
         inputs, outputs = self.inputs(request.wrt), self.outputs(request.outputs)
-        made = adjoint(self.procedure, inputs, [one.node for one in outputs])
-        further = _labels("d_", outputs)
-        return self.derived(request, made.procedure, made.cotangents, further)
+        given = [self.given(f"t_{one.name}", one) for one in inputs]
+        made = tangent(
+            self.checked(zip(given, inputs, strict=True)),
+            [one.node for one in inputs], [one.node for one in outputs], given,
+        )  # fmt: skip
+        found = [replace(one, node=n) for one, n in zip(outputs, made.tangents, strict=True)]
+        return self.returning(made.procedure, found, len(found) == 1)
 
-    def tangent_product(self, request: TangentProduct) -> Derived:
-        """Return the text that takes tangents of parameters, and returns those of outputs."""
-        inputs, outputs = self.inputs(request.wrt), self.outputs(request.outputs)
-        made = tangent(self.procedure, inputs, [one.node for one in outputs])
-        further = tuple(f"t_{wanted}" for wanted in request.wrt)
-        return self.derived(request, made.procedure, made.tangents, further)
+    def returning(
+        self, made: Procedure, found: Sequence[_Output], single: bool, first: int = 0
+    ) -> Typed:
+        """Return the typed function of a procedure, with what it returns: so many values first,
+        then a tuple of the others, or the only one of these."""
+        results = tuple(dict.fromkeys(one.node for one in found))
+        returned = tuple(New(results.index(one.node), None, one.kind) for one in found)
+        others = returned[first] if single else Many(returned[first:], "tuple")
+        returns: Return = Many((*returned[:first], others), "tuple") if first else others
+        unused = tuple(node for node in made.results if node not in results)
+        known = {node.id for node in results}
+        own = tuple(node for node in (*made.locals, *unused) if node.id not in known)
+        procedure = replace(made, locals=own, results=results)
+        return replace(self.typed, procedure=procedure, returns=returns)
 
-    def derived(
-        self, request: Request, made: Procedure, results: Sequence[Node], further: tuple[str, ...]
-    ) -> Derived:
-        """Return the text of a procedure whose last parameters are called as given."""
-        count = len(made.parameters) - len(further)
-        nodes = {p.node.id: n for p, n in zip(made.parameters[count:], further, strict=True)}
-        text = source_text(made, self.written_name(request), results, nodes)
-        return Derived(text, tuple(self.typed.passed), further)
-
-    def backward(self, request: Backward) -> Derived:
-        """Return the text that writes the cotangents of tensors into their fields."""
+    def backward(self, request: Backward) -> Typed:
+        """Return what writes the cotangents of tensors into their fields."""
         values = dict(self.values(request.wrt))
         (output,) = self.outputs_named((request.loss,), or_only=True)
-        returned = list(self.returned_numbers(self.typed.returns))
-        made = adjoint(self.procedure, list(values.values()), (output.node,), seeded=False)
+        made = adjoint(self.procedure, list(values.values()), (output.node,), (None,))
         body, fields = _into_fields(made.procedure, values, made.cotangents, request.accumulate)
-        parameters = [*self.procedure.parameters, *(Parameter(n, True) for n in fields.values())]
         cotangents = {node.id for node in made.cotangents}
         new = replace(
             made.procedure,
-            parameters=tuple(parameters),
+            parameters=(
+                *self.procedure.parameters,
+                *(Parameter(node, True) for node in fields.values()),
+            ),
             locals=(*made.procedure.locals, *made.cotangents),
             results=tuple(n for n in made.procedure.results if n.id not in cotangents),
             body=body,
         )
-        paths = [
-            *self.typed.passed,
-            *(Path(o.root, (*o.steps, "@grad"), o.captured) for o in values),
-        ]
-        given, spelled = _spelled(paths, new.parameters)
-        text = source_text(new, self.written_name(request), returned, spelled, tuple(given))
-        return Derived(text, tuple(given.values()), ())
+        grads = (Path(owner.root, (*owner.steps, "@grad"), owner.captured) for owner in values)
+        return replace(self.typed, procedure=new, passed=(*self.typed.passed, *grads))
 
-    def written_name(self, request: Request) -> str:
-        """Return the name of the derived function."""
-        return f"{self.name}_{request.word}" if self.name.isidentifier() else request.word
+    def given(self, name: str, like: _Output) -> Node:
+        """Return the parameter that is the cotangent or tangent of an array or a number."""
+        at = {str(path): n for n, path in enumerate(self.typed.passed)}
+        node = self.procedure.parameters[at[name]].node if name in at else None
+        if node is None or node.dtype.kind not in "if":
+            raise self.refused(f"`{name}` is no array or number of floats in this call")
+        shapes = [one.static_shape for one in (node, like.node)]
+        if node.rank != like.node.rank or (None not in shapes and shapes[0] != shapes[1]):
+            sizes = [", ".join(map(str, one.shape)) for one in (node, like.node)]
+            message = f"`{name}` has the shape ({sizes[0]}), and `{like.name}` ({sizes[1]})"
+            raise CdShapeError(Diagnostic("CD0301", message, (Label(self.procedure.span),)))
+        return node
+
+    def checked(self, pairs: Iterable[tuple[Node, _Output]]) -> Procedure:
+        """Return the procedure with checks that run-time sizes agree, at its end: there all sizes
+        are known."""
+        checks: list[Statement] = []
+        for node, one in pairs:
+            for have, want in zip(node.shape, one.node.shape, strict=True):
+                if have == want:
+                    continue
+                test = apply("eq", Position(have), Position(want))
+                message = f"`{node.label}` has another shape than `{one.name}`: {{0}} is not {{1}}"
+                fault = Fault("CD0301", "CdShapeError", message)
+                values = Position(have), Position(want)
+                checks.append(Check(test, fault, values, span=self.procedure.span))
+        return replace(self.procedure, body=(*self.procedure.body, *checks))
 
     def refused(self, reason: str) -> CdTypeError:
         """Return the error, at the whole function."""
         return refused(self.name, reason, self.procedure.span)
 
-    def inputs(self, wrt: Iterable[str]) -> list[Node]:
-        """Return the nodes of arguments in which is differentiated."""
+    def inputs(self, wrt: Iterable[str]) -> list[_Output]:
+        """Return the arguments in which is differentiated."""
         return [self.input(wanted) for wanted in wrt]
 
-    def input(self, wanted: str) -> Node:
-        """Return the node of an argument, or of the values of a tensor."""
+    def input(self, wanted: str) -> _Output:
+        """Return an argument, or the values of a tensor."""
         for path, parameter in zip(self.typed.passed, self.procedure.parameters, strict=True):
             is_value = path.owner is not None and path.steps[-1] == "@value"
             whole = path.owner if is_value else path
             if whole is not None and not whole.captured and str(whole) == wanted:
                 if parameter.node.dtype.kind != "f":
                     raise self.refused(f"`{wanted}` is of {parameter.node.dtype}")
-                return parameter.node
+                spec = self.typed.used.get(path)
+                kind = spec.kind if isinstance(spec, NumberSpec) else None
+                return _Output(wanted, parameter.node, kind)
         raise self.refused(f"`{wanted}` is no array or run-time number in this call")
 
     def values(self, wrt: tuple[str, ...] | None) -> Iterator[tuple[Path, Node]]:
@@ -245,7 +351,7 @@ class _Case:
         """Return outputs by name; where `or_only` the only number for a name that is missing."""
         known = self.all_outputs()
         by_name = {one.name: one for one in known}
-        numbers = [one for one in known if one.is_number and one.node.dtype.kind == "f"]
+        numbers = [one for one in known if one.kind and one.node.dtype.kind == "f"]
         chosen: list[_Output] = []
         for name in wanted:
             if name not in by_name and not (or_only and len(numbers) == 1):
@@ -260,6 +366,9 @@ class _Case:
     def all_outputs(self) -> list[_Output]:
         """Return what is returned, then what is written of the arguments."""
         found = list(self.returned(self.typed.returns))
+        if len(found) == len(self.returned_names):
+            pairs = zip(found, self.returned_names, strict=True)
+            found = [replace(one, name=name) for one, name in pairs]
         nodes = {one.node for one in found}
         for path, parameter in zip(self.typed.passed, self.procedure.parameters, strict=True):
             if parameter.written and parameter.node not in nodes:
@@ -273,7 +382,7 @@ class _Case:
                 return
             case New(number, None, kind):
                 node = self.procedure.results[number]
-                yield _Output(node.label, node, kind is not None)
+                yield _Output(node.label, node, kind)
             case Argument(path, None):
                 at = self.typed.passed.index(path) if path in self.typed.passed else None
                 if at is not None:
@@ -284,35 +393,10 @@ class _Case:
             case _:
                 raise self.refused("it returns a view, a part or a list of an array")
 
-    def returned_numbers(self, returns: Return) -> Iterator[Node]:
-        """Yield the new arrays and numbers that a function returns, in their order."""
-        match returns:
-            case New(number, None):
-                yield self.procedure.results[number]
-            case Constant(None):
-                return
-            case Many(items):
-                for item in items:
-                    yield from self.returned_numbers(item)
-            case _:
-                raise self.refused("it returns something else than new arrays and numbers")
-
 
 def _name(path: Path) -> str:
     """Return the name of an argument in the source; of the values of a tensor its own."""
     return str(path.owner if path.owner is not None and path.steps[-1] == "@value" else path)
-
-
-def _labels(prefix: str, outputs: Sequence[_Output]) -> tuple[str, ...]:
-    """Return the names of parameters for outputs, each once."""
-    names: list[str] = []
-    for one in outputs:
-        plain = f"{prefix}{one.node.label}"
-        name, count = plain, 2
-        while name in names:
-            name, count = f"{plain}_{count}", count + 1
-        names.append(name)
-    return tuple(names)
 
 
 def _into_fields(
@@ -346,21 +430,3 @@ def _into_fields(
             zero = number(0.0, node.dtype)
             first.append(Assign(target, None, False, zero, Domain(ranges)))
     return (*first, *rename(procedure.body, {}, instead), *last), fields
-
-
-def _spelled(
-    paths: Sequence[Path], parameters: Sequence[Parameter]
-) -> tuple[dict[str, Path], dict[int, str]]:
-    """Return the parameters of a text that takes tensors, and how it spells the arrays."""
-    given: dict[str, Path] = {}
-    spelled: dict[int, str] = {}
-    for path, parameter in zip(paths, parameters, strict=True):
-        whole = path.owner or path
-        plain = whole.label
-        name, count = plain, 2
-        while given.get(name, whole) != whole:
-            name, count = f"{plain}_{count}", count + 1
-        given[name] = whole
-        field = "" if path.owner is None else f".{str(path.steps[-1])[1:]}"
-        spelled[parameter.node.id] = name if field == ".value" else f"{name}{field}"
-    return given, spelled

@@ -34,7 +34,6 @@ from ..ir.assignments import (
     Continue,
     For,
     Let,
-    Parameter,
     Permute,
     Print,
     Procedure,
@@ -56,6 +55,7 @@ from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
+from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
@@ -74,12 +74,15 @@ class Adjoint:
 
 
 def adjoint(
-    procedure: Procedure, inputs: Sequence[Node], outputs: Sequence[Node], seeded: bool = True
+    procedure: Procedure,
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    given: Sequence[Node | None],
 ) -> Adjoint:
     """Return the procedure with the cotangents of inputs, from those of outputs.
 
-    Outputs are results, or parameters that are written. Their cotangents are further parameters,
-    in the order of the outputs; where it is not `seeded` these are 1.
+    Outputs are results, or parameters that are written; `given` are the parameters that hold their
+    cotangents, None where these are 1.
 
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
@@ -90,10 +93,10 @@ def adjoint(
     refuse_orders(body, inputs)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
-    seeds_now = {node.id for node in outputs} if seeded else set()
+    labels = {node.label for node in given if node is not None}
     cotangents = {
         node.id: names.array(
-            f"d_{node.label}{'_now' * (node.id in seeds_now)}", node.shape, node.dtype
+            f"d_{node.label}{'_now' * (f'd_{node.label}' in labels)}", node.shape, node.dtype
         )
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
@@ -109,36 +112,56 @@ def adjoint(
         text = f"`{lost[0].label}`, whose size is known only inside a loop"
         raise NotDifferentiable(text, procedure.span)
     results = tuple(cotangents[node.id] for node in inputs)
-    given, seeds = _seeds(outputs, cotangents, names, seeded)
-    new_locals = (n for n in names.nodes if n not in results and n not in given)
+    first, seeds = _seeds(outputs, given, cotangents, names, frozenset(written(body)))
+    new_locals = (n for n in names.nodes if n not in results)
     new = replace(
         procedure,
         name=f"{procedure.name}_gradient",
-        parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
-        body=(*forward, *allocated, *seeds, *backward),
+        body=(*first, *forward, *allocated, *seeds, *backward),
     )
     return Adjoint(new, results)
 
 
 def _seeds(
-    outputs: Sequence[Node], cotangents: dict[int, Node], names: Names, seeded: bool
-) -> tuple[list[Node], list[Statement]]:
-    """Return the parameters that are cotangents of outputs, and what sets these from them."""
-    given: list[Node] = []
+    outputs: Sequence[Node],
+    given: Sequence[Node | None],
+    cotangents: dict[int, Node],
+    names: Names,
+    changed: Collection[Node],
+) -> tuple[list[Statement], list[Statement]]:
+    """Return what sets the cotangents of outputs, and what has to run first for that: copies of
+    those that the procedure writes as arguments."""
+    copies: list[Statement] = []
     seeds: list[Statement] = []
-    for node in outputs:
+    seeded: set[Node] = set()
+    for node, source in zip(outputs, given, strict=True):
+        if node.id not in cotangents:
+            continue
         ranges = names.axes(node.shape)
         index = tuple(var(r.symbol) for r in ranges)
         value: Expr = number(1.0, node.dtype)
-        if seeded:
-            given.append(names.array(f"d_{node.label}", node.shape, node.dtype))
-            value = Read(given[-1], index)
-        if node.id in cotangents:
-            target = Access(cotangents[node.id], index)
-            seeds.append(Assign(target, None, False, value, Domain(ranges)))
-    return given, seeds
+        if source is not None:
+            value = Read(source, index)
+            if source in changed:
+                kept = names.array(f"{source.label}_given", source.shape, source.dtype)
+                copies += [] if kept.static_shape is not None else [Alloc(kept)]
+                copies += [_copy_of(kept, source, names)]
+                value = Read(kept, index)
+            if source.dtype != node.dtype:
+                value = Cast(value, node.dtype)
+        op = OPS["add"] if node in seeded else None
+        seeded.add(node)
+        target = Access(cotangents[node.id], index)
+        seeds.append(Assign(target, op, False, value, Domain(ranges)))
+    return copies, seeds
+
+
+def _copy_of(target: Node, source: Node, names: Names) -> Assign:
+    ranges = names.axes(source.shape)
+    index = tuple(var(r.symbol) for r in ranges)
+    return Assign(Access(target, index), None, False, Read(source, index), Domain(ranges))
 
 
 def _symbols_of(node: Node) -> set[Symbol]:

@@ -29,7 +29,6 @@ from ..ir.assignments import (
     For,
     Let,
     Pair,
-    Parameter,
     Permute,
     Print,
     Procedure,
@@ -58,43 +57,45 @@ class Tangent:
     """The results that are the tangents of the outputs, in their order."""
 
 
-def tangent(procedure: Procedure, inputs: Sequence[Node], outputs: Sequence[Node]) -> Tangent:
+def tangent(
+    procedure: Procedure, inputs: Sequence[Node], outputs: Sequence[Node], given: Sequence[Node]
+) -> Tangent:
     """Return the procedure with the tangents of outputs, from those of inputs.
 
-    The tangents of the inputs are further parameters, in their order. Precondition: no `Reduce`.
-    Postcondition: the results are those of the procedure, then the tangent of each output. Raises
-    NotDifferentiable.
+    `given` are the parameters that hold the tangents of the inputs, in their order. Precondition:
+    no `Reduce`. Postcondition: the results are those of the procedure, then the tangent of each
+    output. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
     body = normalized(procedure.body, names)
     refuse_orders(body, inputs)
     active = active_nodes(_with_exchanges(body), inputs, outputs)
     written = writes(body)
-    given = [names.array(f"t_{node.label}", node.shape, node.dtype) for node in inputs]
-    tangents = {
-        node.id: names.array(f"t_{node.label}", node.shape, node.dtype)
-        for node in dict.fromkeys((*active.values(), *outputs))
-        if node not in inputs
-    }
+    labels = {node.label for node in given}
+    wanted = dict.fromkeys((*active.values(), *outputs))
     first: list[Statement] = []
+    tangents: dict[int, Node] = {}
     for node, parameter in zip(inputs, given, strict=True):
+        if node in tangents:
+            raise NotDifferentiable("an argument that is asked for twice", procedure.span)
         tangents[node.id] = parameter
-        if node in written or node in outputs:
+        is_kept = node not in written and node not in outputs and parameter not in written
+        if not is_kept or parameter.dtype != node.dtype:
             now = names.array(f"t_{node.label}_now", node.shape, node.dtype)
-            first += [*_allocated(now), _copied(now, parameter, names)]
             tangents[node.id] = now
-    writer = _Writer(tangents, frozenset(active))
+            first += [*_allocated(now), _copied(now, parameter, names)]
+    for node in wanted:
+        if node.id not in tangents:
+            label = f"t_{node.label}{'_now' * (f't_{node.label}' in labels)}"
+            tangents[node.id] = names.array(label, node.shape, node.dtype)
     results = tuple(tangents[node.id] for node in outputs)
+    locals_ = tuple(node for node in names.nodes if node not in results)
     new = replace(
         procedure,
         name=f"{procedure.name}_tangent",
-        parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
-        locals=(
-            *procedure.locals,
-            *(node for node in names.nodes if node not in results and node not in given),
-        ),
-        results=(*procedure.results, *results),
-        body=(*first, *writer.body(body)),
+        locals=(*procedure.locals, *locals_),
+        results=tuple(dict.fromkeys((*procedure.results, *results))),
+        body=(*first, *_Writer(tangents, frozenset(active)).body(body)),
     )
     return Tangent(new, results)
 
@@ -106,7 +107,10 @@ def _allocated(node: Node) -> list[Statement]:
 def _copied(target: Node, source: Node, names: Names) -> Assign:
     ranges = names.axes(source.shape)
     index = tuple(var(r.symbol) for r in ranges)
-    return Assign(Access(target, index), None, False, Read(source, index), Domain(ranges))
+    value: Expr = Read(source, index)
+    if source.dtype != target.dtype:
+        value = Cast(value, target.dtype)
+    return Assign(Access(target, index), None, False, value, Domain(ranges))
 
 
 def _with_exchanges(body: Body) -> Body:

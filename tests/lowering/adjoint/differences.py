@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from plusequals.dsl.elaborate.normalize import build
 from plusequals.lowering.adjoint.adjoint import Adjoint, adjoint
-from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.adjoint.kept import Names
+from plusequals.lowering.ir.assignments import Parameter, Procedure
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.verify import verify_procedure
@@ -54,11 +55,22 @@ def derived(procedure: Procedure, values: Sequence[Any], with_adjoint: bool = Tr
     inputs = tuple(p.node for p in built.parameters if p.node.dtype.name == "float64")
     written = tuple(p.node for p in built.parameters if p.written)
     outputs = tuple(n for n in (*written, *built.results) if n.dtype.name == "float64")
-    made = adjoint(built, inputs, outputs) if with_adjoint else Adjoint(built, ())
+    seeded, given = with_parameters(built, outputs, "d")
+    made = adjoint(seeded, inputs, outputs, given) if with_adjoint else Adjoint(built, ())
     verify_procedure(made.procedure)
     nodes = [parameter.node for parameter in built.parameters]
     arrays = [np.array(v, node.dtype.numpy) for node, v in zip(nodes, values, strict=True)]
     return Derived(built, made, inputs, outputs, arrays)
+
+
+def with_parameters(
+    procedure: Procedure, like: Sequence[Node], prefix: str
+) -> tuple[Procedure, list[Node]]:
+    """Return the procedure with further parameters, of the types and shapes of some nodes."""
+    names = Names.above(procedure)
+    nodes = [names.array(f"{prefix}_{node.label}", node.shape, node.dtype) for node in like]
+    further = (Parameter(node, False) for node in nodes)
+    return replace(procedure, parameters=(*procedure.parameters, *further)), nodes
 
 
 def agree(case: Derived, seed: int = 0, step: float = 1e-6, rtol: float = 1e-5) -> bool:

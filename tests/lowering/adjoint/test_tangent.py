@@ -9,7 +9,7 @@ from plusequals.lowering.adjoint.rules import NotDifferentiable
 from plusequals.lowering.adjoint.tangent import tangent
 from plusequals.lowering.ir.verify import verify_procedure
 
-from .differences import Derived, run
+from .differences import Derived, run, with_parameters
 from .test_adjoint import FUNCTIONS, case_of
 
 LEFT_EARLY = {
@@ -33,7 +33,8 @@ LEFT_EARLY = {
 
 def tangents(case: Derived, directions: list[np.ndarray]) -> list[np.ndarray]:
     """Return the tangents of the outputs of a case, along directions of its inputs."""
-    made = tangent(case.procedure, case.inputs, case.outputs)
+    procedure, given = with_parameters(case.procedure, case.inputs, "t")
+    made = tangent(procedure, case.inputs, case.outputs, given)
     verify_procedure(made.procedure)
     results = run(made.procedure, [*case.values, *directions])[1]
     return results[len(case.procedure.results) :]

@@ -1,0 +1,105 @@
+"""The specializations of a derivative: those of its function, whose assignments are differentiated.
+
+What decides about a specialization, and how a call finds one, is that of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...backends.call_entry import CacheEntry
+from ...lowering.ir.node import Node
+from ..elaborate.typed import Argument, Many, New, Return, Typed
+from ..source import surface as s
+from ..specialize.specialization import SpecializationCache
+from ..specialize.variants import Lookup
+from ..values.values import Path
+from .requests import Request, derive, further_parameters, returned_names
+from .source_text import source_text
+
+
+class DerivedSpecializations(SpecializationCache):
+    """The specializations of a derivative, or of one of a derivative; thread-safe."""
+
+    def __init__(
+        self,
+        function: s.Function,
+        lookup: Lookup,
+        backend: str | None,
+        plans: list[CacheEntry] | None,
+        requests: Sequence[Request],
+    ) -> None:
+        """Store the function, which has the parameters of the derivative, and what is requested of
+        it, in the order in which it is derived."""
+        super().__init__(function, lookup, backend, plans)
+        self.requests = tuple(requests)
+        self.latest: Typed | None = None
+        """What was derived last."""
+
+    def _elaborate(self, *situation: Any) -> tuple[Typed, dict[Path, Path]]:
+        typed, alias = super()._elaborate(*situation)
+        names = returned_names(self.function)
+        for request in self.requests:
+            typed, names = derive(request, typed, self.function.name, names), ()
+        self.latest = typed
+        return typed, alias
+
+
+def with_parameters(function: s.Function, request: Request) -> s.Function:
+    """Return the source of a function with the parameters that a derivative has besides."""
+    further = tuple(
+        s.Param(name, "any", None, None, function.span) for name in further_parameters(request)
+    )
+    return s.Function(
+        f"{function.name}_{request.word}",
+        (*function.params, *further),
+        function.body,
+        function.doc,
+        function.span,
+    )
+
+
+def text_of(typed: Typed, function: s.Function) -> str:
+    """Return a typed function as source text that takes the parameters of `function`: numbers,
+    arrays and tensors, then what these or the function's module hold beyond these."""
+    given, spelled = _spelled(typed)
+    roots = {path.root for path in given.values() if path.steps and not path.captured}
+    names = [param.name for param in function.params]
+    own = [name for name in names if name in given or name not in roots]
+    parameters = (*own, *(name for name in given if name not in own))
+    name = function.name if function.name.isidentifier() else "derivative"
+    results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
+    return source_text(typed.procedure, name, results, spelled, parameters)
+
+
+def _flat(returns: Return) -> list[Return]:
+    if isinstance(returns, Many):
+        return [one for item in returns.items for one in _flat(item)]
+    return [returns]
+
+
+def _result(one: Return, typed: Typed) -> tuple[Node, ...]:
+    match one:
+        case New(number):
+            return (typed.procedure.results[number],)
+        case Argument(path) if path in typed.passed:
+            return (typed.procedure.parameters[typed.passed.index(path)].node,)
+        case _:
+            return ()
+
+
+def _spelled(typed: Typed) -> tuple[dict[str, Path], dict[int, str]]:
+    """Return the arrays and tensors that a text takes, by name, and how it spells the arrays."""
+    given: dict[str, Path] = {}
+    spelled: dict[int, str] = {}
+    for path, parameter in zip(typed.passed, typed.procedure.parameters, strict=True):
+        whole = path.owner or path
+        plain = whole.label
+        name, count = plain, 2
+        while given.get(name, whole) != whole:
+            name, count = f"{plain}_{count}", count + 1
+        given[name] = whole
+        field = "" if path.owner is None else f".{str(path.steps[-1])[1:]}"
+        spelled[parameter.node.id] = name if field == ".value" else f"{name}{field}"
+    return given, spelled

@@ -23,6 +23,7 @@ from ...base.diagnostic import (
 from ...lowering.adjoint.adjoint import adjoint
 from ...lowering.adjoint.kept import Names
 from ...lowering.adjoint.rules import NotDifferentiable, apply, number
+from ...lowering.adjoint.simplify import is_assigned_first
 from ...lowering.adjoint.tangent import tangent
 from ...lowering.ir.assignments import (
     Access,
@@ -405,13 +406,11 @@ def _into_fields(
     cotangents: Sequence[Node],
     accumulate: bool,
 ) -> tuple[tuple[Statement, ...], dict[Path, Node]]:
-    """Return the body with the cotangents of tensors added to their fields, and these.
+    """Return the body with the cotangents of tensors in their fields, and these.
 
-    The fields are the cotangents themselves where the tensor is not written, which starts them
-    anew.
+    The fields are the cotangents themselves, unless they are added to.
     """
     names = Names.above(procedure)
-    written = {parameter.node for parameter in procedure.parameters if parameter.written}
     fields: dict[Path, Node] = {}
     instead: dict[int, Node] = {}
     first: list[Statement] = []
@@ -421,12 +420,12 @@ def _into_fields(
         ranges = names.axes(node.shape)
         index = tuple(var(r.symbol) for r in ranges)
         target = Access(fields[owner], index)
-        if node in written:
-            op = OPS["add"] if accumulate else None
-            last.append(Assign(target, op, False, Read(cotangent, index), Domain(ranges)))
+        if accumulate:
+            value = Read(cotangent, index)
+            last.append(Assign(target, OPS["add"], False, value, Domain(ranges)))
             continue
         instead[cotangent.id] = fields[owner]
-        if not accumulate:
+        if not is_assigned_first(procedure.body, cotangent):
             zero = number(0.0, node.dtype)
             first.append(Assign(target, None, False, zero, Domain(ranges)))
     return (*first, *rename(procedure.body, {}, instead), *last), fields

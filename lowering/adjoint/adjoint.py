@@ -60,6 +60,7 @@ from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
+from .simplify import simplified
 
 Body = tuple[Statement, ...]
 
@@ -116,12 +117,11 @@ def adjoint(
     new_locals = (n for n in names.nodes if n not in results)
     new = replace(
         procedure,
-        name=f"{procedure.name}_gradient",
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
         body=(*first, *forward, *allocated, *seeds, *backward),
     )
-    return Adjoint(new, results)
+    return Adjoint(simplified(new), results)
 
 
 def _seeds(

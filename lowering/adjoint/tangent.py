@@ -44,6 +44,7 @@ from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Names
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
+from .simplify import simplified
 
 Body = tuple[Statement, ...]
 
@@ -92,12 +93,11 @@ def tangent(
     locals_ = tuple(node for node in names.nodes if node not in results)
     new = replace(
         procedure,
-        name=f"{procedure.name}_tangent",
         locals=(*procedure.locals, *locals_),
         results=tuple(dict.fromkeys((*procedure.results, *results))),
         body=(*first, *_Writer(tangents, frozenset(active)).body(body)),
     )
-    return Tangent(new, results)
+    return Tangent(simplified(new), results)
 
 
 def _allocated(node: Node) -> list[Statement]:

@@ -34,7 +34,7 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.expressions import Apply, Const, Domain, Expr, Read, reads, rebuild
-from ..ir.indexing import Affine
+from ..ir.indexing import Affine, Symbol
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_reads, direct_writes, statements, writes
@@ -71,15 +71,15 @@ def simplified(procedure: Procedure) -> Procedure:
 def covers(stmt: Assign) -> bool:
     """Whether an assignment writes all elements of its target, each at one point."""
     ranges = {r.symbol: r for r in stmt.free.ranges}
-    symbols = [at.symbol if isinstance(at, Affine) else None for at in stmt.target.index]
-    return (
-        stmt.free.where is None
-        and len(set(symbols)) == len(symbols) == len(ranges)
-        and all(
-            s is not None and s in ranges and ranges[s].lo.constant == 0 and ranges[s].hi == extent
-            for s, extent in zip(symbols, stmt.target.node.shape, strict=True)
-        )
-    )
+    whole: list[Symbol] = []
+    for at, extent in zip(stmt.target.index, stmt.target.node.shape, strict=True):
+        if isinstance(at, Affine) and at.constant == 0 and extent.constant == 1:
+            continue
+        r = ranges.get(at.symbol) if isinstance(at, Affine) and at.symbol else None
+        if r is None or r.lo.constant != 0 or r.hi != extent:
+            return False
+        whole.append(r.symbol)
+    return stmt.free.where is None and len(set(whole)) == len(whole) == len(ranges)
 
 
 def is_assigned_first(body: Body, node: Node) -> bool:

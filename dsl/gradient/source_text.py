@@ -230,19 +230,17 @@ class _Text:
         ]
         if stmt.free.where is not None:
             guards.append(inner.expr(stmt.free.where))
-        lines: list[str] = []
-        lead = ""
-        if guards:
-            lines.append(f"if {' and '.join(guards)}:")
-            lead = _INDENT
         if stmt.pair is None:
-            lines.append(lead + inner.update(stmt, bare))
-            return lines
-        position = replace(stmt, pair=None, target=stmt.pair.access)
-        best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
-        lines.append(lead + inner.update(position, bare, f"arg{best}"))
-        lines.append(lead + inner.update(replace(stmt, pair=None), bare, best))
-        return lines
+            written = [inner.update(stmt, bare)]
+        else:
+            position = replace(stmt, pair=None, target=stmt.pair.access)
+            best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
+            written = [inner.update(position, bare, f"arg{best}")]
+            written.append(inner.update(replace(stmt, pair=None), bare, best))
+        if not guards:
+            return written
+        guard = f"if {' and '.join(guards)}:"
+        return [line for one in written for line in (guard, _INDENT + one)]
 
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""

@@ -46,6 +46,7 @@ from ..ir.expressions import (
     Cast,
     Const,
     Domain,
+    Dynamic,
     Expr,
     Position,
     Read,
@@ -195,7 +196,9 @@ class _Writer:
         """Return a statement and its adjoint; `before` receives what keeps values for that."""
         match stmt:
             case Assign():
-                return (stmt,), tuple(self.assign(stmt, before))
+                after: list[Statement] = []
+                reverse = tuple(self.assign(stmt, before, after))
+                return (stmt, *after), reverse
             case For():
                 return self.loop(stmt)
             case Branch(test, then, orelse):
@@ -203,8 +206,8 @@ class _Writer:
                 if not any(backward):
                     return (replace(stmt, then=forward[0], orelse=forward[1]),), ()
                 again = self.kept.reads(test, stmt, before)
-                reverse = Branch(again, *backward, stmt.span)
-                return (replace(stmt, then=forward[0], orelse=forward[1]),), (reverse,)
+                reversed_branch = Branch(again, *backward, stmt.span)
+                return (replace(stmt, then=forward[0], orelse=forward[1]),), (reversed_branch,)
             case Block():
                 inside, reverse_body = self.body(stmt.body)
                 reverse_block = replace(stmt, body=reverse_body)
@@ -247,8 +250,10 @@ class _Writer:
         end = stmt.lo - (1 if stmt.step > 0 else -1)
         return (ahead,), (For(stmt.symbol, last, end, -stmt.step, backward, stmt.span),)
 
-    def assign(self, stmt: Assign, before: list[Statement]) -> list[Statement]:
-        """Return the adjoint of an assignment."""
+    def assign(
+        self, stmt: Assign, before: list[Statement], after: list[Statement]
+    ) -> list[Statement]:
+        """Return the adjoint of an assignment; `after` receives what keeps its own results."""
         target = stmt.target
         if target.node.id not in self.active:
             return []
@@ -275,7 +280,7 @@ class _Writer:
                 out.append(zero)
         if stmt.op is not None and stmt.op.name == "sub":
             cotangent = apply("neg", cotangent)
-        selected = self._selected(stmt, before)
+        selected = self._selected(stmt, after)
         terms = _Terms(self, stmt, before, selected)
         terms.add(stmt.value, cotangent, ())
         out += terms.statements()
@@ -299,17 +304,15 @@ class _Writer:
         copy = Assign(Access(node, read.index), None, False, cotangent, free, span=stmt.span)
         return copy, Read(node, read.index)
 
-    def _selected(self, stmt: Assign, before: list[Statement]) -> Expr | None:
+    def _selected(self, stmt: Assign, after: list[Statement]) -> Expr | None:
         """Return the test of the point whose value a maximum or minimum is; None for other
         statements."""
         if stmt.pair is None:
             return None
         access = stmt.pair.access
-        found: Expr = Read(access.node, access.index)
-        place = self.kept.places[id(stmt)]
-        stable = sum(w.number != place.number for w in self.kept.written[access.node.id]) == 0
-        if not (stable and not place.loops):
-            raise NotDifferentiable("a maximum inside of a loop", stmt.span)
+        if any(isinstance(at, Dynamic) for at in access.index):
+            raise NotDifferentiable("a position at a run-time subscript", stmt.span)
+        found = self.kept.result(Read(access.node, access.index), stmt, after)
         return apply("eq", found, Position(stmt.pair.position))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
 from ..ir.assignments import (
@@ -36,6 +36,7 @@ from ..ir.indexing import (
     var,
 )
 from ..ir.node import Node
+from ..ir.rewrite import substitute_expr
 from ..ir.walk import binds, bodies, direct_writes, expressions_of, free_symbols, statements
 from .rules import NotDifferentiable
 
@@ -163,6 +164,22 @@ class Kept:
             expr, lambda part: self._changed(part, stmt, before, tests), lambda index: index
         )
 
+    def result(self, read: Read, stmt: Assign, after: list[Statement]) -> Expr:
+        """Return a read with the value that a statement gave it; its subscripts are affine.
+
+        `after` receives the statement that keeps it.
+        """
+        place = self.places[id(stmt)]
+        own = replace(place, number=place.number + 1)
+        if self.is_stable(read.node, own):
+            return read
+        own = replace(place, number=-1 - place.number)  # beside what is kept before the statement
+        points = self._points(read, replace(stmt, reduced=Domain()), ())
+        if points is not None:
+            return self._point(read, points, own, after, ())
+        kept, iteration = self.array(read.node, own, after)
+        return Read(kept, (*iteration, *read.index), read.span)
+
     def _points(self, read: Read, stmt: Statement, tests: Tests) -> tuple[Range, ...] | None:
         """Return the ranges for whose points the value of a read is kept, None where the whole
         array is smaller than the values of all reads of it."""
@@ -212,7 +229,11 @@ class Kept:
             for test, wanted in reversed(tests):
                 none = Const(0, read.dtype)
                 value = Select(test, value, none) if wanted else Select(test, none, value)
-            before.append(Assign(Access(kept, at), None, False, value, Domain(points)))
+            from_zero = {r.symbol: var(r.symbol) + r.lo for r in points}
+            over = tuple(Range(r.symbol, const(0), r.hi - r.lo) for r in points)
+            target = Access(kept, (*iteration, *(var(r.symbol) for r in points)))
+            value = substitute_expr(value, from_zero)
+            before.append(Assign(target, None, False, value, Domain(over)))
         return Read(self.values[key], at, read.span)
 
     def index(

@@ -94,7 +94,7 @@ def _text_of(procedure: Procedure) -> _Text:
             if extent.symbol is not None:
                 scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
     for node in (*procedure.locals, *procedure.results):
-        scope.node(node)
+        scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
     inside = statements(procedure.body)
     scalars = {p.node.id for p in procedure.parameters if not p.node.rank and not p.written}
     given: set[Symbol] = set()
@@ -168,10 +168,14 @@ class _Text:
                 return [indent + head, *self.body(body, depth + 1)]
             case While(prelude, test, body):
                 if prelude:
-                    stop = [
-                        f"{indent}{_INDENT}if not ({self.expr(test)}):",
-                        f"{indent}{_INDENT * 2}break",
-                    ]
+                    stop = (
+                        [
+                            f"{indent}{_INDENT}if not ({self.expr(test)}):",
+                            f"{indent}{_INDENT * 2}break",
+                        ]
+                        if test != Const(True, dtypes.bool_)
+                        else []
+                    )
                     inside = [line for s in prelude for line in self.statement(s, depth + 1)]
                     return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
                 return [f"{indent}while {self.expr(test)}:", *self.body(body, depth + 1)]

@@ -20,7 +20,6 @@ from dataclasses import field, replace
 from itertools import takewhile
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import NOWHERE
 from ..analysis.self_dependence import is_injective
 from ..ir import dtypes
 from ..ir.assignments import (
@@ -61,6 +60,7 @@ from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
+from .structured import structured
 
 Body = tuple[Statement, ...]
 
@@ -87,9 +87,11 @@ def adjoint(
     cotangent of each input. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
-    body = normalized(procedure.body, names)
-    active = active_nodes(body, inputs, outputs)
-    refuse_orders(body, inputs)
+    active = active_nodes(procedure.body, inputs, outputs)
+    refuse_orders(procedure.body, inputs)
+    stored = [parameter.node for parameter in procedure.parameters]
+    body = structured(procedure.body, names, active, stored)
+    body = normalized(body, names, active)
     at = places(body)
     kept = Kept(names, at, writes(body, at))
     cotangents = {
@@ -230,11 +232,9 @@ class _Writer:
                 return (stmt,), (back,)
             case While():
                 if any(self._is_active(s) for s in statements((stmt,))):
-                    raise NotDifferentiable("a `while` of unknown length", stmt.span)
+                    raise AssertionError("such loops are counted before")
                 return (stmt,), ()
-            case Break() | Continue():
-                raise NotDifferentiable("a loop that is left early", NOWHERE)
-            case Let() | Check() | Print():
+            case Let() | Check() | Print() | Break() | Continue():
                 return (stmt,), ()
 
     def _is_active(self, stmt: Statement) -> bool:

@@ -8,6 +8,7 @@ y[q[i]] = x[i]                   for i: y[q[i]] = x[i]
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..analysis.self_dependence import is_injective
@@ -22,23 +23,26 @@ from .rules import NotDifferentiable, number
 Body = tuple[Statement, ...]
 
 
-def normalized(body: Body, names: Names) -> Body:
-    """Return statements whose updates are sums, and whose extremes keep where they are."""
+def normalized(body: Body, names: Names, active: Collection[int]) -> Body:
+    """Return statements whose updates are sums, and whose extremes keep where they are, where they
+    write active arrays."""
     out: list[Statement] = []
     for stmt in body:
         match stmt:
-            case Assign():
+            case Assign() if stmt.target.node.id in active:
                 out += _normalized_assign(stmt, names)
             case For():
-                out.append(replace(stmt, body=normalized(stmt.body, names)))
+                out.append(replace(stmt, body=normalized(stmt.body, names, active)))
             case While():
-                prelude = normalized(stmt.prelude, names)
-                out.append(replace(stmt, prelude=prelude, body=normalized(stmt.body, names)))
+                prelude = normalized(stmt.prelude, names, active)
+                out.append(
+                    replace(stmt, prelude=prelude, body=normalized(stmt.body, names, active))
+                )
             case Branch():
-                then, orelse = (normalized(b, names) for b in (stmt.then, stmt.orelse))
+                then, orelse = (normalized(b, names, active) for b in (stmt.then, stmt.orelse))
                 out.append(replace(stmt, then=then, orelse=orelse))
             case Block():
-                out.append(replace(stmt, body=normalized(stmt.body, names)))
+                out.append(replace(stmt, body=normalized(stmt.body, names, active)))
             case _:
                 out.append(replace(stmt))  # an object of its own: places are found by identity
     return tuple(out)

@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from tests.lowering.adjoint.programs import EXTREMES, PARAMETERS, function_of, values_of
+from tests.lowering.adjoint.programs import (
+    EXTREMES,
+    JUMPS,
+    PARAMETERS,
+    WHILES,
+    function_of,
+    values_of,
+)
 
-PROGRAMS = {**EXTREMES}
+PROGRAMS = {**EXTREMES, **JUMPS, **WHILES}
 SIZES = (3, 4, 5, 6)
 """From the fourth one on they are known when the function runs only."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from .differences import agree, derived
-from .programs import EXTREMES, function_of, values_of
+from .programs import EXTREMES, JUMPS, WHILES, function_of, values_of
 
-PROGRAMS = {**EXTREMES}
+PROGRAMS = {**EXTREMES, **JUMPS, **WHILES}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -46,7 +46,7 @@ from ...lowering.ir.expressions import (
     rebuild,
     walk,
 )
-from ...lowering.ir.indexing import Affine, Range, Symbol, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, minimum, var
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
@@ -359,15 +359,44 @@ def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol
 
 def _with_plain_letters(stmt: Assign) -> Assign:
     """Return an assignment whose letters subscript alone only axes of one size each: others are
-    shifted."""
+    shifted, or where that leaves a free letter no axis, bounded by the size."""
     for domain in ("free", "reduced"):
         for r in getattr(stmt, domain).ranges:
             for shift in count():
                 changed = _shifted(stmt, r.symbol, shift)
-                if len(_plain_sizes(changed).get(r.symbol, ())) <= 1:
+                sizes = _plain_sizes(changed).get(r.symbol, ())
+                if len(sizes) <= 1:
                     break
-            stmt = changed
+            stmt = changed if sizes or not shift or domain == "reduced" else _bounded(stmt, r)
     return stmt
+
+
+def _bounded(stmt: Assign, r: Range) -> Assign:
+    """Return an assignment in which a letter subscripts alone axes of one size: the target's, or
+    that of its range."""
+    target = [
+        extent for at, extent in zip(stmt.target.index, stmt.target.node.shape, strict=True)
+        if at == var(r.symbol)
+    ]  # fmt: skip
+    sizes = _plain_sizes(stmt)[r.symbol]
+    kept = target[0] if target else r.hi if r.hi in sizes else min(sizes, key=repr)
+
+    def bounded(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        return tuple(
+            minimum(at, extent - 1) if at == var(r.symbol) and extent != kept else at
+            for at, extent in zip(index, node.shape, strict=True)
+        )
+
+    def on_expr(expr: Expr) -> Expr:
+        expr = rebuild(expr, on_expr, lambda index: index)
+        return (
+            replace(expr, index=bounded(expr.node, expr.index)) if isinstance(expr, Read) else expr
+        )
+
+    (new,) = rewrite((stmt,), Rewrite(on_expr))
+    return replace(
+        new, target=replace(new.target, index=bounded(new.target.node, new.target.index))
+    )
 
 
 def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:

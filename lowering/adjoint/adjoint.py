@@ -56,8 +56,9 @@ from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
+from ..ir.walk import inside as within
 from .activity import active_nodes, differentiable_reads, refuse_orders
-from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
+from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
 from .structured import structured
@@ -86,14 +87,34 @@ def adjoint(
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
     """
+    inside = {s.symbol for stmt in procedure.body for s in within(stmt) if isinstance(s, Let)}
+    measured: frozenset[Symbol] = frozenset()
+    while True:
+        try:
+            return _adjoint(procedure, inputs, outputs, seeded, measured)
+        except UnknownSize as size:
+            more = (size.symbols & inside) - measured
+            if not more:
+                raise
+            measured |= more
+
+
+def _adjoint(
+    procedure: Procedure,
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    seeded: bool,
+    measured: Collection[Symbol],
+) -> Adjoint:
+    """Return the adjoint; a first run finds limits of the `measured` sizes."""
     names = Names.above(procedure)
     active = active_nodes(procedure.body, inputs, outputs)
     refuse_orders(procedure.body, inputs)
     stored = [parameter.node for parameter in procedure.parameters]
-    body = structured(procedure.body, names, active, stored)
-    body = normalized(body, names, active)
+    known = structured(procedure.body, names, active, stored, measured)
+    body = normalized(known.body, names, active)
     at = places(body)
-    kept = Kept(names, at, writes(body, at))
+    kept = Kept(names, at, writes(body, at), known.limits)
     cotangents = {
         node.id: names.array(f"d_{node.label}", node.shape, node.dtype)
         for node in {**active, **{node.id: node for node in inputs}}.values()
@@ -107,8 +128,8 @@ def adjoint(
         if n.static_shape is None and _symbols_of(n) <= outer
     ]  # fmt: skip
     if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
-        text = f"`{lost[0].label}`, whose size is known only inside a loop"
-        raise NotDifferentiable(text, procedure.span)
+        symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
+        raise UnknownSize(symbols, lost[0], procedure.span)
     results = tuple(cotangents[node.id] for node in inputs)
     given, seeds = _seeds(outputs, cotangents, names, seeded)
     new_locals = (n for n in names.nodes if n not in results and n not in given)
@@ -297,7 +318,8 @@ class _Writer:
         """Return the assignment that copies the cotangents of a statement's points, and a read."""
         target, read = stmt.target.node, cotangent
         assert isinstance(read, Read)
-        node = self.names.array(f"{read.node.label}_new", target.shape, target.dtype)
+        shape = tuple(self.kept.sizes(target, self.kept.places[id(stmt)]))
+        node = self.names.array(f"{read.node.label}_new", shape, target.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         free = self._domain(stmt.free, stmt, before)

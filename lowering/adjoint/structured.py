@@ -5,13 +5,14 @@
                                         for t in 0..count: body
 
 A jump sets a flag, which guards what it skips. A statement that contains a `while` runs twice: at
-first on copies, for the largest number of iterations of each `while` alone. Only loops that write
-active arrays are changed. Postcondition: none of these is a `while` or is left early.
+first on copies, for the largest number of iterations of each `while` alone, and the limits of sizes
+that are bound inside. Only loops that write active arrays are changed. Postcondition: none of these
+is a `while` or is left early.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
@@ -30,8 +31,8 @@ from ..ir.assignments import (
     Statement,
     While,
 )
-from ..ir.expressions import Apply, Const, Domain, Expr, Read
-from ..ir.indexing import Symbol, const, substitute, var
+from ..ir.expressions import Apply, Const, Domain, Expr, Position, Read
+from ..ir.indexing import Affine, Symbol, const, substitute, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, rename
@@ -42,21 +43,60 @@ Body = tuple[Statement, ...]
 _TRUE = Const(True, dtypes.bool_)
 
 
-def structured(body: Body, names: Names, active: Collection[int], stored: Iterable[Node]) -> Body:
-    """Return statements in which loops that write active arrays have iterations known before them.
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """Statements in which loops that write active arrays have iterations known before them."""
+
+    body: Body
+    limits: Mapping[Symbol, tuple[Affine, Affine]]
+    """The least and the largest value of integers that are bound inside of statements, or 0."""
+
+
+def structured(
+    body: Body,
+    names: Names,
+    active: Collection[int],
+    stored: Iterable[Node],
+    measured: Collection[Symbol] = (),
+) -> Structured:
+    """Return statements with known iterations, and the limits of `measured` symbols.
 
     `active` are ids of arrays, `stored` the arrays that have their storage from the start.
     """
     known = {node.id for node in stored}
+    wanted = _Wanted(active, measured)
+    limits: dict[Symbol, tuple[Affine, Affine]] = {}
     out: list[Statement] = []
-    for stmt in _flat(_for_few_threads(body), active):
+    for stmt in _flat(_for_few_threads(body), wanted):
         found = _Loops(names, active, stmt)
-        if _has_while(stmt, active):
-            out += _counted(stmt, found, known)
+        if wanted.has(stmt):
+            out += _counted(stmt, found, known, wanted, limits)
         else:
             out += found.rewritten((stmt,))
         known |= {s.node.id for s in statements((stmt,)) if isinstance(s, Alloc)}
-    return tuple(out)
+    return Structured(tuple(out), limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a first run counts."""
+
+    active: Collection[int]
+    measured: Collection[Symbol]
+
+    def loops(self, stmt: Statement) -> list[While]:
+        """Return the `while` loops of a statement that write active arrays."""
+        inside = statements((stmt,))
+        return [s for s in inside if isinstance(s, While) and _is_active(s, self.active)]
+
+    def lets(self, stmt: Statement) -> list[Let]:
+        """Return what binds the measured symbols inside of a statement."""
+        inside = statements((stmt,))[1:]
+        return [s for s in inside if isinstance(s, Let) and s.symbol in self.measured]
+
+    def has(self, stmt: Statement) -> bool:
+        """Whether a statement has something to count."""
+        return bool(self.loops(stmt) or self.lets(stmt))
 
 
 def _for_few_threads(body: Body) -> Body:
@@ -64,11 +104,11 @@ def _for_few_threads(body: Body) -> Body:
     return map_statements(body, lambda s: s.orelse if isinstance(s, Branch) and s.many else (s,))
 
 
-def _flat(body: Iterable[Statement], active: Collection[int]) -> Iterable[Statement]:
-    """Yield statements, those of a block with an active `while` one by one: less runs twice."""
+def _flat(body: Iterable[Statement], wanted: _Wanted) -> Iterable[Statement]:
+    """Yield statements, those of a block with something to count one by one: less runs twice."""
     for stmt in body:
-        if isinstance(stmt, Block) and _has_while(stmt, active):
-            yield from _flat(stmt.body, active)
+        if isinstance(stmt, Block) and wanted.has(stmt):
+            yield from _flat(stmt.body, wanted)
         else:
             yield stmt
 
@@ -76,10 +116,6 @@ def _flat(body: Iterable[Statement], active: Collection[int]) -> Iterable[Statem
 def _is_active(loop: Statement, active: Collection[int]) -> bool:
     """Whether a loop writes an active array."""
     return any(n.id in active for s in statements((loop,)) for n in direct_writes(s))
-
-
-def _has_while(stmt: Statement, active: Collection[int]) -> bool:
-    return any(isinstance(s, While) and _is_active(s, active) for s in statements((stmt,)))
 
 
 @dataclass(slots=True)
@@ -210,65 +246,103 @@ def _with_own_symbols(body: Body, names: Names) -> Body:
     return rename(body, {symbol: names.symbol(symbol.name) for symbol in bound}, {})
 
 
-def _counted(stmt: Statement, found: _Loops, known: Collection[int]) -> Body:
-    """Return a statement that contains `while`, after one that counts their iterations."""
-    names = found.names
-    loops = [s for s in statements((stmt,)) if isinstance(s, While) and _is_active(s, found.active)]
-    most = {id(loop): names.array("turns", (), dtypes.int64) for loop in loops}
-    own = {node.id for node in most.values()}
-    setup, trial = _on_copies(_counting(stmt, most, names, own), names, own, known)
+def _counted(
+    stmt: Statement,
+    found: _Loops,
+    known: Collection[int],
+    wanted: _Wanted,
+    limits: dict[Symbol, tuple[Affine, Affine]],
+) -> Body:
+    """Return a statement, after one that counts what is wanted of it."""
+    names, loops, sizes = found.names, wanted.loops(stmt), wanted.lets(stmt)
+    counts = _Counts(
+        names,
+        stmt,
+        {id(loop): names.array("turns", (), dtypes.int64) for loop in loops},
+        {
+            let.symbol: (
+                names.array("least", (), dtypes.int64),
+                names.array("most", (), dtypes.int64),
+            )
+            for let in sizes
+        },
+    )
+    counters = [*counts.most.values(), *(n for pair in counts.limits.values() for n in pair)]
+    start = [_store(node, Const(0, dtypes.int64)) for node in counters]
+    own = {node.id for node in counters}
+    trial = counts.counted(stmt)
+    setup, trial = _on_copies(trial, names, own | {node.id for node in counts.turns}, known)
     lets: list[Statement] = []
-    for loop in loops:
-        found.counts[id(loop)] = names.symbol("count")
-        lets.append(Let(found.counts[id(loop)], Read(most[id(loop)], ()), loop.span))
-    start = (_store(node, Const(0, dtypes.int64)) for node in most.values())
+    bound: list[Symbol] = []
+    for node in counters:
+        bound.append(names.symbol("count"))
+        lets.append(Let(bound[-1], Read(node, ())))
+    found.counts |= {id(loop): symbol for loop, symbol in zip(loops, bound, strict=False)}
+    ends = iter(bound[len(loops) :])
+    for symbol in counts.limits:
+        limits[symbol] = var(next(ends)), var(next(ends))
     return (*start, *setup, *trial, *lets, *found.rewritten((stmt,)))
 
 
-def _counting(outermost: Statement, most: dict[int, Node], names: Names, own: set[int]) -> Body:
-    """Return a statement whose `while` loops keep the largest number of their iterations.
+@dataclass(slots=True)
+class _Counts:
+    """Makes of an outermost statement one that keeps the largest number of iterations of loops, and
+    the limits of symbols."""
 
-    An iteration is counted before its test, but in the outermost loop where only the test ends it.
-    `own` receives the ids of the counters.
-    """
+    names: Names
+    outermost: Statement
+    most: dict[int, Node]
+    limits: dict[Symbol, tuple[Node, Node]]
+    turns: list[Node] = field(default_factory=list)
+    """The counters of running loops."""
 
-    def inner(body: Body) -> Body:
-        return tuple(new for s in body for new in counted(s))
-
-    def counted(s: Statement) -> Body:
-        match s:
-            case While(prelude, _, body):
-                loop = replace(s, prelude=inner(prelude), body=inner(body))
-                if id(s) not in most:
-                    return (loop,)
-                number = names.array("turn", (), dtypes.int64)
-                own.add(number.id)
-                add = _store(number, _binary("add", Read(number, ()), Const(1, dtypes.int64)))
-                largest = _binary("max", Read(most[id(s)], ()), Read(number, ()))
-                each = (add, _store(most[id(s)], largest))
-                if s is outermost and not _is_left(s):
-                    loop = replace(loop, body=(*each, *loop.body))
-                else:
-                    loop = replace(loop, prelude=(*each, *loop.prelude))
-                return (_store(number, Const(0, dtypes.int64)), loop)
+    def counted(self, stmt: Statement) -> Body:
+        """Return a statement that counts."""
+        match stmt:
+            case While():
+                return self._while(stmt)
             case For(body=body) | Block(body=body):
-                return (replace(s, body=inner(body)),)
+                return (replace(stmt, body=self._inner(body)),)
             case Branch(_, then, orelse):
-                return (replace(s, then=inner(then), orelse=inner(orelse)),)
+                return (replace(stmt, then=self._inner(then), orelse=self._inner(orelse)),)
             case Print():
                 return ()
+            case Let(symbol) if symbol in self.limits:
+                here = Position(var(symbol))
+                ends = zip(("min", "max"), self.limits[symbol], strict=True)
+                return (stmt, *(_update(node, name, here) for name, node in ends))
             case _:
-                return (s,)
+                return (stmt,)
 
-    return counted(outermost)
+    def _inner(self, body: Body) -> Body:
+        return tuple(new for stmt in body for new in self.counted(stmt))
+
+    def _while(self, loop: While) -> Body:
+        """Return a loop that counts its iterations: before its test, but in the outermost loop
+        where only the test ends it."""
+        new = replace(loop, prelude=self._inner(loop.prelude), body=self._inner(loop.body))
+        if id(loop) not in self.most:
+            return (new,)
+        number = self.names.array("turn", (), dtypes.int64)
+        self.turns.append(number)
+        each = (
+            _update(number, "add", Const(1, dtypes.int64)),
+            _update(self.most[id(loop)], "max", Read(number, ())),
+        )
+        if loop is self.outermost and not _is_left(loop):
+            new = replace(new, body=(*each, *new.body))
+        else:
+            new = replace(new, prelude=(*each, *new.prelude))
+        return (_store(number, Const(0, dtypes.int64)), new)
 
 
-def _binary(name: str, left: Expr, right: Expr) -> Expr:
-    return Apply(OPS[name], (left, right), left.dtype)
+def _update(node: Node, op: str, value: Expr) -> Assign:
+    old = Read(node, ())
+    return _store(node, Apply(OPS[op], (old, value), node.dtype))
 
 
 def _on_copies(
-    body: Body, names: Names, own: set[int], known: Collection[int]
+    body: Body, names: Names, own: Collection[int], known: Collection[int]
 ) -> tuple[Body, Body]:
     """Return statements that copy what a body writes, and the body on these copies."""
     bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}

@@ -269,6 +269,32 @@ WHILES = {
         while t < s:
             t = t * (1.1 + x[1])
         return t * s""",
+    "an array of a length that is known inside": """
+        s = 0.0
+        k = 1
+        while k < 4:
+            z = x[:k] * y[:k]
+            s = s * np.sum(z) + np.sum(z * z)
+            k += 1
+        return s""",
+    "lengths that are known inside": """
+        s = 0.0
+        for t in range(len(x)):
+            n = int(a[t, 0] * 3) + 1
+            z = np.zeros(n)
+            for q in range(n):
+                z[q] = x[q % len(x)] * (s + 1.0)
+                s = s + z[q] * y[t]
+            s = s * 0.5 + np.prod(z)
+            for q in range(n, -2, -2):
+                s = s * (0.9 + 0.1 * y[t])
+        return s""",
+    "a triangle of arrays": """
+        s = 0.1
+        for t in range(1, len(x)):
+            z = x[:t] * s
+            s = s + np.sum(z * z) * np.max(y[:t] * s)
+        return s""",
     "a gather in a while": """
         k = 0
         s = 1.0

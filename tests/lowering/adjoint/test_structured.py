@@ -23,7 +23,8 @@ def made(body: str) -> tuple[Procedure, set[int], tuple[Statement, ...]]:
     procedure = build(match.specialization.typed.procedure)
     stored = [p.node for p in procedure.parameters]
     active = set(active_nodes(procedure.body, stored, procedure.results))
-    return procedure, active, structured(procedure.body, Names.above(procedure), active, stored)
+    known = structured(procedure.body, Names.above(procedure), active, stored)
+    return procedure, active, known.body
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

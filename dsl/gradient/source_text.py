@@ -47,7 +47,7 @@ from ...lowering.ir.expressions import (
     rebuild,
     walk,
 )
-from ...lowering.ir.indexing import Affine, Range, Symbol, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, minimum, var
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
@@ -103,7 +103,7 @@ def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Seque
             if extent.symbol is not None:
                 scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
     for node in (*procedure.locals, *procedure.results):
-        scope.node(node)
+        scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
     inside = statements(procedure.body)
     scalars = {p.node.id for p in procedure.parameters if not p.node.rank and not p.written}
     given: set[Symbol] = set()
@@ -177,10 +177,14 @@ class _Text:
                 return [indent + head, *self.body(body, depth + 1)]
             case While(prelude, test, body):
                 if prelude:
-                    stop = [
-                        f"{indent}{_INDENT}if not ({self.expr(test)}):",
-                        f"{indent}{_INDENT * 2}break",
-                    ]
+                    stop = (
+                        [
+                            f"{indent}{_INDENT}if not ({self.expr(test)}):",
+                            f"{indent}{_INDENT * 2}break",
+                        ]
+                        if test != Const(True, dtypes.bool_)
+                        else []
+                    )
                     inside = [line for s in prelude for line in self.statement(s, depth + 1)]
                     return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
                 return [f"{indent}while {self.expr(test)}:", *self.body(body, depth + 1)]
@@ -239,19 +243,17 @@ class _Text:
         ]
         if stmt.free.where is not None:
             guards.append(inner.expr(stmt.free.where))
-        lines: list[str] = []
-        lead = ""
-        if guards:
-            lines.append(f"if {' and '.join(guards)}:")
-            lead = _INDENT
         if stmt.pair is None:
-            lines.append(lead + inner.update(stmt, bare))
-            return lines
-        position = replace(stmt, pair=None, target=stmt.pair.access)
-        best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
-        lines.append(lead + inner.update(position, bare, f"arg{best}"))
-        lines.append(lead + inner.update(replace(stmt, pair=None), bare, best))
-        return lines
+            written = [inner.update(stmt, bare)]
+        else:
+            position = replace(stmt, pair=None, target=stmt.pair.access)
+            best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
+            written = [inner.update(position, bare, f"arg{best}")]
+            written.append(inner.update(replace(stmt, pair=None), bare, best))
+        if not guards:
+            return written
+        guard = f"if {' and '.join(guards)}:"
+        return [line for one in written for line in (guard, _INDENT + one)]
 
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""
@@ -370,15 +372,44 @@ def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol
 
 def _with_plain_letters(stmt: Assign) -> Assign:
     """Return an assignment whose letters subscript alone only axes of one size each: others are
-    shifted."""
+    shifted, or where that leaves a free letter no axis, bounded by the size."""
     for domain in ("free", "reduced"):
         for r in getattr(stmt, domain).ranges:
             for shift in count():
                 changed = _shifted(stmt, r.symbol, shift)
-                if len(_plain_sizes(changed).get(r.symbol, ())) <= 1:
+                sizes = _plain_sizes(changed).get(r.symbol, ())
+                if len(sizes) <= 1:
                     break
-            stmt = changed
+            stmt = changed if sizes or not shift or domain == "reduced" else _bounded(stmt, r)
     return stmt
+
+
+def _bounded(stmt: Assign, r: Range) -> Assign:
+    """Return an assignment in which a letter subscripts alone axes of one size: the target's, or
+    that of its range."""
+    target = [
+        extent for at, extent in zip(stmt.target.index, stmt.target.node.shape, strict=True)
+        if at == var(r.symbol)
+    ]  # fmt: skip
+    sizes = _plain_sizes(stmt)[r.symbol]
+    kept = target[0] if target else r.hi if r.hi in sizes else min(sizes, key=repr)
+
+    def bounded(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        return tuple(
+            minimum(at, extent - 1) if at == var(r.symbol) and extent != kept else at
+            for at, extent in zip(index, node.shape, strict=True)
+        )
+
+    def on_expr(expr: Expr) -> Expr:
+        expr = rebuild(expr, on_expr, lambda index: index)
+        return (
+            replace(expr, index=bounded(expr.node, expr.index)) if isinstance(expr, Read) else expr
+        )
+
+    (new,) = rewrite((stmt,), Rewrite(on_expr))
+    return replace(
+        new, target=replace(new.target, index=bounded(new.target.node, new.target.index))
+    )
 
 
 def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:

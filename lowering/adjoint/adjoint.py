@@ -20,7 +20,6 @@ from dataclasses import field, replace
 from itertools import takewhile
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import NOWHERE
 from ..analysis.self_dependence import is_injective
 from ..ir import dtypes
 from ..ir.assignments import (
@@ -45,6 +44,7 @@ from ..ir.expressions import (
     Cast,
     Const,
     Domain,
+    Dynamic,
     Expr,
     Position,
     Read,
@@ -55,12 +55,14 @@ from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
+from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads, refuse_orders
-from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
+from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
 from .simplify import simplified
+from .structured import structured
 
 Body = tuple[Statement, ...]
 
@@ -88,12 +90,34 @@ def adjoint(
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
     """
+    inside = {s.symbol for stmt in procedure.body for s in within(stmt) if isinstance(s, Let)}
+    measured: frozenset[Symbol] = frozenset()
+    while True:
+        try:
+            return _adjoint(procedure, inputs, outputs, given, measured)
+        except UnknownSize as size:
+            more = (size.symbols & inside) - measured
+            if not more:
+                raise
+            measured |= more
+
+
+def _adjoint(
+    procedure: Procedure,
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    given: Sequence[Node | None],
+    measured: Collection[Symbol],
+) -> Adjoint:
+    """Return the adjoint; a first run finds limits of the `measured` sizes."""
     names = Names.above(procedure)
-    body = normalized(procedure.body, names)
-    active = active_nodes(body, inputs, outputs)
-    refuse_orders(body, inputs)
+    active = active_nodes(procedure.body, inputs, outputs)
+    refuse_orders(procedure.body, inputs)
+    stored = [parameter.node for parameter in procedure.parameters]
+    known = structured(procedure.body, names, active, stored, measured)
+    body = normalized(known.body, names, active)
     at = places(body)
-    kept = Kept(names, at, writes(body, at))
+    kept = Kept(names, at, writes(body, at), known.limits)
     labels = {node.label for node in given if node is not None}
     cotangents = {
         node.id: names.array(
@@ -110,8 +134,8 @@ def adjoint(
         if n.static_shape is None and _symbols_of(n) <= outer
     ]  # fmt: skip
     if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
-        text = f"`{lost[0].label}`, whose size is known only inside a loop"
-        raise NotDifferentiable(text, procedure.span)
+        symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
+        raise UnknownSize(symbols, lost[0], procedure.span)
     results = tuple(cotangents[node.id] for node in inputs)
     first, seeds = _seeds(outputs, given, cotangents, names, frozenset(written(body)))
     new_locals = (n for n in names.nodes if n not in results)
@@ -220,7 +244,9 @@ class _Writer:
         """Return a statement and its adjoint; `before` receives what keeps values for that."""
         match stmt:
             case Assign():
-                return (stmt,), tuple(self.assign(stmt, before))
+                after: list[Statement] = []
+                reverse = tuple(self.assign(stmt, before, after))
+                return (stmt, *after), reverse
             case For():
                 return self.loop(stmt)
             case Branch(test, then, orelse):
@@ -228,8 +254,8 @@ class _Writer:
                 if not any(backward):
                     return (replace(stmt, then=forward[0], orelse=forward[1]),), ()
                 again = self.kept.reads(test, stmt, before)
-                reverse = Branch(again, *backward, stmt.span)
-                return (replace(stmt, then=forward[0], orelse=forward[1]),), (reverse,)
+                reversed_branch = Branch(again, *backward, stmt.span)
+                return (replace(stmt, then=forward[0], orelse=forward[1]),), (reversed_branch,)
             case Block():
                 inside, reverse_body = self.body(stmt.body)
                 reverse_block = replace(stmt, body=reverse_body)
@@ -252,11 +278,9 @@ class _Writer:
                 return (stmt,), (back,)
             case While():
                 if any(self._is_active(s) for s in statements((stmt,))):
-                    raise NotDifferentiable("a `while` of unknown length", stmt.span)
+                    raise AssertionError("such loops are counted before")
                 return (stmt,), ()
-            case Break() | Continue():
-                raise NotDifferentiable("a loop that is left early", NOWHERE)
-            case Let() | Check() | Print():
+            case Let() | Check() | Print() | Break() | Continue():
                 return (stmt,), ()
 
     def _is_active(self, stmt: Statement) -> bool:
@@ -272,8 +296,10 @@ class _Writer:
         end = stmt.lo - (1 if stmt.step > 0 else -1)
         return (ahead,), (For(stmt.symbol, last, end, -stmt.step, backward, stmt.span),)
 
-    def assign(self, stmt: Assign, before: list[Statement]) -> list[Statement]:
-        """Return the adjoint of an assignment."""
+    def assign(
+        self, stmt: Assign, before: list[Statement], after: list[Statement]
+    ) -> list[Statement]:
+        """Return the adjoint of an assignment; `after` receives what keeps its own results."""
         target = stmt.target
         if target.node.id not in self.active:
             return []
@@ -300,7 +326,7 @@ class _Writer:
                 out.append(zero)
         if stmt.op is not None and stmt.op.name == "sub":
             cotangent = apply("neg", cotangent)
-        selected = self._selected(stmt, before)
+        selected = self._selected(stmt, after)
         terms = _Terms(self, stmt, before, selected)
         terms.add(stmt.value, cotangent, ())
         out += terms.statements()
@@ -317,24 +343,23 @@ class _Writer:
         """Return the assignment that copies the cotangents of a statement's points, and a read."""
         target, read = stmt.target.node, cotangent
         assert isinstance(read, Read)
-        node = self.names.array(f"{read.node.label}_new", target.shape, target.dtype)
+        shape = tuple(self.kept.sizes(target, self.kept.places[id(stmt)]))
+        node = self.names.array(f"{read.node.label}_new", shape, target.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         free = self._domain(stmt.free, stmt, before)
         copy = Assign(Access(node, read.index), None, False, cotangent, free, span=stmt.span)
         return copy, Read(node, read.index)
 
-    def _selected(self, stmt: Assign, before: list[Statement]) -> Expr | None:
+    def _selected(self, stmt: Assign, after: list[Statement]) -> Expr | None:
         """Return the test of the point whose value a maximum or minimum is; None for other
         statements."""
         if stmt.pair is None:
             return None
         access = stmt.pair.access
-        found: Expr = Read(access.node, access.index)
-        place = self.kept.places[id(stmt)]
-        stable = sum(w.number != place.number for w in self.kept.written[access.node.id]) == 0
-        if not (stable and not place.loops):
-            raise NotDifferentiable("a maximum inside of a loop", stmt.span)
+        if any(isinstance(at, Dynamic) for at in access.index):
+            raise NotDifferentiable("a position at a run-time subscript", stmt.span)
+        found = self.kept.result(Read(access.node, access.index), stmt, after)
         return apply("eq", found, Position(stmt.pair.position))
 
 

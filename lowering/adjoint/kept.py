@@ -7,10 +7,11 @@ before the statement that read it, into an array with an axis for each sequentia
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
+from ...base.diagnostic import NOWHERE, Span
 from ..ir.assignments import (
     Access,
     Alloc,
@@ -36,12 +37,21 @@ from ..ir.indexing import (
     var,
 )
 from ..ir.node import Node
+from ..ir.rewrite import substitute_expr
 from ..ir.walk import binds, bodies, direct_writes, expressions_of, free_symbols, statements
 from .rules import NotDifferentiable
 
 Loops = tuple[For | While, ...]
 Tests = tuple[tuple[Expr, bool], ...]
 """Tests of selects, and which side of each is meant."""
+
+
+class UnknownSize(NotDifferentiable):
+    """What is kept has a size that is bound inside of a loop, by symbols."""
+
+    def __init__(self, symbols: Collection[Symbol], node: Node, span: Span) -> None:
+        super().__init__(f"`{node.label}`, whose size is known only inside a loop", span)
+        self.symbols = frozenset(symbols)
 
 
 @dataclass(slots=True)
@@ -123,6 +133,8 @@ class Kept:
     names: Names
     places: Mapping[int, Place]
     written: Mapping[int, list[Place]]
+    limits: Mapping[Symbol, tuple[Affine, Affine]] = field(default_factory=dict)
+    """The least and the largest values of integers that are bound inside of loops."""
     arrays: dict[tuple[int, int], Node] = field(default_factory=dict)
     values: dict[tuple[Read, int, Tests], Node] = field(default_factory=dict)
     """The arrays that keep single values of a statement, by read, statement and tests."""
@@ -162,6 +174,22 @@ class Kept:
         return rebuild(
             expr, lambda part: self._changed(part, stmt, before, tests), lambda index: index
         )
+
+    def result(self, read: Read, stmt: Assign, after: list[Statement]) -> Expr:
+        """Return a read with the value that a statement gave it; its subscripts are affine.
+
+        `after` receives the statement that keeps it.
+        """
+        place = self.places[id(stmt)]
+        own = replace(place, number=place.number + 1)
+        if self.is_stable(read.node, own):
+            return read
+        own = replace(place, number=-1 - place.number)  # beside what is kept before the statement
+        points = self._points(read, replace(stmt, reduced=Domain()), ())
+        if points is not None:
+            return self._point(read, points, own, after, ())
+        kept, iteration = self.array(read.node, own, after)
+        return Read(kept, (*iteration, *read.index), read.span)
 
     def _points(self, read: Read, stmt: Statement, tests: Tests) -> tuple[Range, ...] | None:
         """Return the ranges for whose points the value of a read is kept, None where the whole
@@ -203,7 +231,8 @@ class Kept:
         at = (*iteration, *(var(r.symbol) - r.lo for r in points))
         key = read, place.number, tests
         if key not in self.values:
-            shape = (*_trip_counts(place.loops), *(r.hi - r.lo for r in points))
+            sizes = (self.bounded(r.hi - r.lo, place.loops) for r in points)
+            shape = (*self._trip_counts(place.loops), *sizes)
             kept = self.names.array(f"{read.node.label}_kept", shape, read.dtype)
             self.values[key] = kept
             if kept.static_shape is None:
@@ -212,7 +241,11 @@ class Kept:
             for test, wanted in reversed(tests):
                 none = Const(0, read.dtype)
                 value = Select(test, value, none) if wanted else Select(test, none, value)
-            before.append(Assign(Access(kept, at), None, False, value, Domain(points)))
+            from_zero = {r.symbol: var(r.symbol) + r.lo for r in points}
+            over = tuple(Range(r.symbol, const(0), r.hi - r.lo) for r in points)
+            target = Access(kept, (*iteration, *(var(r.symbol) for r in points)))
+            value = substitute_expr(value, from_zero)
+            before.append(Assign(target, None, False, value, Domain(over)))
         return Read(self.values[key], at, read.span)
 
     def index(
@@ -231,7 +264,7 @@ class Kept:
         iteration = tuple(_iteration(loop) for loop in place.loops)
         key = node.id, place.number
         if key not in self.arrays:
-            shape = (*_trip_counts(place.loops), *(_bounded(n, place.loops) for n in node.shape))
+            shape = (*self._trip_counts(place.loops), *self.sizes(node, place))
             kept = self.names.array(f"{node.label}_kept", shape, node.dtype)
             self.arrays[key] = kept
             if kept.static_shape is None:
@@ -241,6 +274,29 @@ class Kept:
             target = Access(kept, (*iteration, *axes))
             before.append(Assign(target, None, False, Read(node, axes), Domain(ranges)))
         return self.arrays[key], iteration
+
+    def sizes(self, node: Node, place: Place) -> Iterator[Affine]:
+        """Yield the largest sizes of an array over all iterations of the loops around."""
+        return (self.bounded(extent, place.loops) for extent in node.shape)
+
+    def _trip_counts(self, loops: Loops) -> Iterator[Affine]:
+        """Yield the largest trip count of each loop over all iterations of those around it."""
+        for at, loop in enumerate(loops):
+            assert isinstance(loop, For), "a `while` is counted before"
+            yield maximum(self.bounded(trip_count(loop), loops[:at]), const(0))
+
+    def bounded(self, index: Affine, loops: Loops) -> Affine:
+        """Return an upper bound of an index expression over the iterations of loops."""
+        for loop in reversed(loops):
+            if isinstance(loop, For):
+                index = _largest(index, loop)
+        for symbol, ends in self.limits.items():
+            bound = upper_bound(index, symbol, *ends)
+            if bound is None:
+                text = "a size depends on another one in no linear way"
+                raise NotDifferentiable(text, loops[0].span if loops else NOWHERE)
+            index = bound
+        return index
 
 
 def _iteration(loop: For | While) -> Affine:
@@ -256,23 +312,6 @@ def trip_count(loop: For) -> Affine:
         return loop.hi - loop.lo
     toward = 1 if loop.step > 0 else -1
     return floordiv(loop.hi - loop.lo + (loop.step - toward), const(loop.step))
-
-
-def _trip_counts(loops: Loops) -> Iterator[Affine]:
-    """Yield the largest trip count of each loop over all iterations of those around it."""
-    around: list[For] = []
-    for loop in loops:
-        assert isinstance(loop, For)
-        yield maximum(_bounded(trip_count(loop), tuple(around)), const(0))
-        around.append(loop)
-
-
-def _bounded(count: Affine, loops: Loops) -> Affine:
-    """Return an upper bound of an index expression over the iterations of loops."""
-    for loop in reversed(loops):
-        if isinstance(loop, For):
-            count = _largest(count, loop)
-    return count
 
 
 def _largest(count: Affine, outer: For) -> Affine:
@@ -293,15 +332,26 @@ def upper_bound(index: Affine, symbol: Symbol, first: Affine, last: Affine) -> A
         return index
     for atom, factor in index.terms:
         if isinstance(atom, Quasi) and symbol in Affine(((atom, 1),)).symbols():
-            if (atom.op, factor) not in (("min", 1), ("max", -1)):
-                return None
             rest = index - Affine(((atom, factor),))
             sides = [
                 upper_bound(rest + side * factor, symbol, first, last)
                 for side in (atom.left, atom.right)
             ]
             found = [side for side in sides if side is not None]
-            return minimum(*found) if len(found) == 2 else found[0] if found else None
+            match atom.op, factor:
+                case ("min", 1) | ("max", -1):
+                    return minimum(*found) if len(found) == 2 else found[0] if found else None
+                case ("min", -1) | ("max", 1):
+                    return maximum(*found) if len(found) == 2 else None
+                case "floordiv", _ if factor > 0 and atom.right.constant:
+                    sign = 1 if atom.right.constant > 0 else -1
+                    other = upper_bound(rest, symbol, first, last)
+                    inner = upper_bound(atom.left * sign, symbol, first, last)
+                    if other is None or inner is None:
+                        return None
+                    return other + floordiv(inner, atom.right * sign) * factor
+                case _:
+                    return None
     return substitute(index, {symbol: last if index.coefficient(symbol) > 0 else first})
 
 

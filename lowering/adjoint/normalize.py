@@ -8,37 +8,41 @@ y[q[i]] = x[i]                   for i: y[q[i]] = x[i]
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..analysis.self_dependence import is_injective
 from ..ir import dtypes
 from ..ir.assignments import Access, Assign, Block, Branch, For, Pair, Statement, While
 from ..ir.expressions import Apply, Domain, Dynamic, Read, reads
-from ..ir.indexing import const, var
+from ..ir.indexing import Affine, multiply, var
 from ..ir.ops import OPS, PAIR_OPS, neutral_of
-from .kept import Names
+from .kept import Names, upper_bound
 from .rules import NotDifferentiable, number
 
 Body = tuple[Statement, ...]
 
 
-def normalized(body: Body, names: Names) -> Body:
-    """Return statements whose updates are sums, and whose extremes keep where they are."""
+def normalized(body: Body, names: Names, active: Collection[int]) -> Body:
+    """Return statements whose updates are sums, and whose extremes keep where they are, where they
+    write active arrays."""
     out: list[Statement] = []
     for stmt in body:
         match stmt:
-            case Assign():
+            case Assign() if stmt.target.node.id in active:
                 out += _normalized_assign(stmt, names)
             case For():
-                out.append(replace(stmt, body=normalized(stmt.body, names)))
+                out.append(replace(stmt, body=normalized(stmt.body, names, active)))
             case While():
-                prelude = normalized(stmt.prelude, names)
-                out.append(replace(stmt, prelude=prelude, body=normalized(stmt.body, names)))
+                prelude = normalized(stmt.prelude, names, active)
+                out.append(
+                    replace(stmt, prelude=prelude, body=normalized(stmt.body, names, active))
+                )
             case Branch():
-                then, orelse = (normalized(b, names) for b in (stmt.then, stmt.orelse))
+                then, orelse = (normalized(b, names, active) for b in (stmt.then, stmt.orelse))
                 out.append(replace(stmt, then=then, orelse=orelse))
             case Block():
-                out.append(replace(stmt, body=normalized(stmt.body, names)))
+                out.append(replace(stmt, body=normalized(stmt.body, names, active)))
             case _:
                 out.append(replace(stmt))  # an object of its own: places are found by identity
     return tuple(out)
@@ -65,17 +69,24 @@ def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
 
 def _with_positions(stmt: Assign, names: Names) -> Assign:
     """Return a maximum or minimum with the positions at which it was found."""
-    ranges = stmt.reduced.ranges
-    sizes = [r.hi - r.lo for r in ranges]
-    position, stride = const(0), const(1)
-    for r, size in zip(reversed(ranges), reversed(sizes), strict=True):
-        if size.constant is None and len(ranges) > 1:
-            raise NotDifferentiable("the extreme of several axes of run-time sizes", stmt.span)
-        position = position + (var(r.symbol) - r.lo) * (stride.constant or 1)
-        stride = stride * (size.constant or 1)
     found = names.array(f"{stmt.target.node.label}_at", stmt.target.node.shape, dtypes.int64)
     op = PAIR_OPS["argmax" if stmt.op == OPS["max"] else "argmin"]
-    return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), position))
+    return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), _position(stmt)))
+
+
+def _position(stmt: Assign) -> Affine:
+    """Return the number of a point of a reduction as the language numbers it: row-major, in a box
+    from zero to the largest end of each range."""
+    ranges = stmt.reduced.ranges
+    position = var(ranges[0].symbol)
+    for at, r in enumerate(ranges[1:], 1):
+        end: Affine | None = r.hi
+        for other in reversed(ranges[:at]):
+            end = end and upper_bound(end, other.symbol, other.lo, other.hi - 1)
+        if end is None or end.symbols() & set(stmt.free.symbols):
+            raise NotDifferentiable("an extreme over ranges that depend on others", stmt.span)
+        position = multiply(position, end) + var(r.symbol)
+    return position
 
 
 def _one_by_one(stmt: Assign) -> list[Statement]:

@@ -68,9 +68,9 @@ def tangent(
     output. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
-    body = normalized(procedure.body, names)
-    refuse_orders(body, inputs)
-    active = active_nodes(_with_exchanges(body), inputs, outputs)
+    refuse_orders(procedure.body, inputs)
+    active = active_nodes(_with_exchanges(procedure.body), inputs, outputs)
+    body = normalized(procedure.body, names, active)
     written = writes(body)
     labels = {node.label for node in given}
     wanted = dict.fromkeys((*active.values(), *outputs))

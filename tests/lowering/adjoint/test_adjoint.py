@@ -108,16 +108,6 @@ REFUSED = {
     "a value of complex128": "return np.abs(x * 2j)",
     "a value of float16": "return f64(f16(x))",
     "an array that is read while its elements change": "x[m] *= x[j]; return x",
-    "a `while` of unknown length": """
-        while x[0] > 0.1:
-            x *= 0.5
-        return x""",
-    "a loop that is left early": """
-        for q in range(6):
-            if x[q] > 0.9:
-                break
-            y[q] *= x[q]
-        return y""",
 }
 
 

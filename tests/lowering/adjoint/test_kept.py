@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.adjoint.kept import Names, upper_bound
-from plusequals.lowering.ir.indexing import Symbol, const, minimum, var
+from plusequals.lowering.ir.indexing import Symbol, const, floordiv, minimum, multiply, var
 
 from .test_adjoint import FUNCTIONS, case_of
 
@@ -32,7 +32,9 @@ def test_bounds_over_the_iterations_of_a_loop() -> None:
     assert upper_bound(-var(i) + 5, i, const(0), last) == const(5)
     block = minimum(var(i) + 32, var(n)) - var(i)
     assert upper_bound(block, i, const(0), last) == minimum(const(32), var(n))
-    assert upper_bound(minimum(var(i), const(3)) * -1, i, const(0), last) is None
+    assert upper_bound(minimum(var(i), const(3)) * -1, i, const(0), last) == const(0)
+    assert upper_bound(floordiv(-var(i) - 1, const(-2)) + 1, i, const(0), const(4)) == const(3)
+    assert upper_bound(multiply(var(i), var(n)), i, const(0), last) is None
 
 
 def test_new_names_are_above_all_others() -> None:

@@ -22,5 +22,6 @@ FORMS = {
 @pytest.mark.parametrize("body", FORMS)
 def test_statements_are_put_into_these_forms(body: str) -> None:
     procedure = case_of(body).procedure
-    made = normalized(procedure.body, Names.above(procedure))
+    names = Names.above(procedure)
+    made = normalized(procedure.body, names, range(names.node + 1))
     assert FORMS[body] in "\n".join(map(print_statement, made))

@@ -9,6 +9,7 @@ LAYERS = (
     "benchmarks",
     "plusequals",
     "dsl/api",
+    "dsl/gradient",
     "dsl/explain",
     "dsl/tracing",
     "dsl/dispatch",

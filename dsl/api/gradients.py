@@ -28,6 +28,7 @@ from ..gradient.requests import (
     TangentProduct,
     further_parameters,
     outputs_in_source,
+    word_of,
 )
 from ..gradient.specializations import DerivedSpecializations, text_of, with_parameters
 from ..source.definition import Definition
@@ -51,7 +52,7 @@ class Derivative(CdFunction[..., Any]):
         definition.surface = with_parameters(function.surface, request)
         signature = _with_parameters(function, further_parameters(request))
         super().__init__(definition, signature, backend or function._backend)
-        self.__doc__ = f"The {request.word} of `{function.__name__}`."
+        self.__doc__ = f"The {word_of(request)} of `{function.__name__}`."
 
     @property
     def definition(self) -> Definition:
@@ -112,7 +113,7 @@ class Derivative(CdFunction[..., Any]):
     def __repr__(self) -> str:
         wrt = self._request.wrt
         names = "all tensors" if wrt is None else ", ".join(wrt)
-        return f"<{self._request.word} of {self._function.__name__} in {names}>"
+        return f"<{word_of(self._request)} of {self._function.__name__} in {names}>"
 
 
 def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signature:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, assert_never
+from typing import assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import (
@@ -57,7 +57,6 @@ class Gradient:
     single: bool = False
     """Whether one cotangent is returned, and no tuple."""
     with_value: bool = False
-    word: ClassVar[str] = "gradient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,6 @@ class CotangentProduct:
     single: bool = False
     all_outputs: bool = False
     """Whether these have to be all outputs of floats."""
-    word: ClassVar[str] = "vjp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,6 @@ class TangentProduct:
     wrt: tuple[str, ...]
     outputs: tuple[str, ...] | None
     """Names of outputs, None for all of floats."""
-    word: ClassVar[str] = "jvp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +87,24 @@ class Backward:
     """Tensors as they are written in the call, None for all of floats."""
     loss: str
     accumulate: bool
-    word: ClassVar[str] = "backward"
 
 
 Request = Gradient | CotangentProduct | TangentProduct | Backward
+
+
+def word_of(request: Request) -> str:
+    """Return what a derivative is called: `gradient`, `vjp`, `jvp` or `backward`."""
+    match request:
+        case Gradient():
+            return "gradient"
+        case CotangentProduct():
+            return "vjp"
+        case TangentProduct():
+            return "jvp"
+        case Backward():
+            return "backward"
+        case _:
+            assert_never(request)
 
 
 def further_parameters(request: Request) -> tuple[str, ...]:

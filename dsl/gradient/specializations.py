@@ -15,7 +15,7 @@ from ..source import surface as s
 from ..specialize.specialization import SpecializationCache
 from ..specialize.variants import Lookup
 from ..values.values import Path
-from .requests import Request, derive, further_parameters, returned_names
+from .requests import Request, derive, further_parameters, returned_names, word_of
 from .source_text import source_text
 
 
@@ -52,7 +52,7 @@ def with_parameters(function: s.Function, request: Request) -> s.Function:
         s.Param(name, "any", None, None, function.span) for name in further_parameters(request)
     )
     return s.Function(
-        f"{function.name}_{request.word}",
+        f"{function.name}_{word_of(request)}",
         (*function.params, *further),
         function.body,
         function.doc,

@@ -50,6 +50,7 @@ from ..ir.expressions import (
     Read,
     Select,
     reads,
+    rebuild,
 )
 from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
@@ -60,6 +61,7 @@ from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads, refuse_orders
 from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
+from .products import Product, combined, innermost, total
 from .rules import NotDifferentiable, apply, number, partials
 from .simplify import simplified
 from .structured import structured
@@ -327,12 +329,25 @@ class _Writer:
         if stmt.op is not None and stmt.op.name == "sub":
             cotangent = apply("neg", cotangent)
         selected = self._selected(stmt, after)
-        terms = _Terms(self, stmt, before, selected)
-        terms.add(stmt.value, cotangent, ())
+        terms = _Terms(self, stmt, before, selected, self._result(stmt))
+        terms.add(stmt.value, Product(cotangent.dtype).times(cotangent), ())
         out += terms.statements()
         if replaces and not reads_itself:
             out.append(zero)
         return out
+
+    def _result(self, stmt: Assign) -> Read | None:
+        """Return the element that a statement assigns, where it still has that value at the end."""
+        target, place = stmt.target, self.kept.places[id(stmt)]
+        is_last = all(w.number <= place.number for w in self.kept.written[target.node.id])
+        if stmt.op is not None or place.loops or not is_last:
+            return None
+        if any(isinstance(at, Dynamic) for at in target.index):
+            return None
+        if stmt.value.dtype != target.node.dtype:
+            return None
+        after = replace(target.node, id=-1 - target.node.id)  # apart from what it was before
+        return Read(after, target.index)
 
     def _domain(self, domain: Domain, stmt: Statement, before: list[Statement]) -> Domain:
         if domain.where is None:
@@ -371,12 +386,14 @@ class _Terms:
     stmt: Assign
     before: list[Statement]
     selected: Expr | None
-    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Expr]] = field(
+    result: Read | None
+    """The element that holds the value of the statement where that is needed; None for none."""
+    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Product]] = field(
         default_factory=dict
     )
     """The cotangents of each element that is read, by the tests that select it."""
 
-    def add(self, expr: Expr, cotangent: Expr, tests: tuple[tuple[Expr, bool], ...]) -> None:
+    def add(self, expr: Expr, cotangent: Product, tests: tuple[tuple[Expr, bool], ...]) -> None:
         """Add what an expression contributes, whose value has a cotangent; `tests` select it."""
         active = self.writer.active
         if not any(r.node.id in active for r in differentiable_reads(expr)):
@@ -387,7 +404,7 @@ class _Terms:
             case Read():
                 self.found.setdefault((expr, tests), []).append(cotangent)
             case Cast(value, _):
-                self.add(value, Cast(cotangent, value.dtype), tests)
+                self.add(value, cotangent.cast(value.dtype), tests)
             case Select(test, yes, no):
                 self.add(yes, cotangent, (*tests, (test, True)))
                 self.add(no, cotangent, (*tests, (test, False)))
@@ -397,9 +414,17 @@ class _Terms:
                     raise NotDifferentiable(f"`{op.name}` has no derivative rule", self.stmt.span)
                 for arg, derivative in zip(args, derivatives, strict=True):
                     if derivative is not None:
-                        self.add(arg, apply("mul", cotangent, derivative), tests)
+                        self.add(arg, cotangent.times(self._with_result(derivative)), tests)
             case _:
                 raise AssertionError(expr)
+
+    def _with_result(self, expr: Expr) -> Expr:
+        """Return an expression that reads the statement's value instead of computing it again."""
+        if self.result is None:
+            return expr
+        if expr == self.stmt.value and isinstance(expr, Apply):
+            return self.result
+        return rebuild(expr, self._with_result, lambda index: index)
 
     def statements(self) -> Iterator[Statement]:
         """Yield the statements that add to the cotangents of the elements."""
@@ -409,8 +434,8 @@ class _Terms:
         if self.selected is not None:
             tests.append(self.selected)
         condition = _all_of(tests)
-        for (read, choices), cotangents in self.found.items():
-            value = self._at_time(_sum_of(cotangents))
+        for (read, choices), products in self.found.items():
+            cotangents = combined(products)
             index = kept.index(read.index, stmt, before)
             chosen = [
                 test if wanted else apply("logical_not", test)
@@ -423,12 +448,64 @@ class _Terms:
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
             first, rest = _parted(conditions, {r.symbol for r in reduced})
+            if not rest:
+                yield from self._sum(target, cotangents, Domain(free, _all_of(first)), reduced)
+                continue
             domains = Domain(free, _all_of(first)), Domain(reduced, _all_of(rest))
+            value = self._written(cotangents, target, ranges)
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
+
+    def _sum(
+        self, target: Access, cotangents: list[Product], free: Domain, reduced: tuple[Range, ...]
+    ) -> Iterator[Statement]:
+        """Yield the statements that add sums of products, of which factors that all terms of a sum
+        have stand outside."""
+        inner = {r.symbol for r in reduced}
+        parts = [product.split(inner) for product in cotangents]
+        common = parts[0][1]
+        place = self.writer.kept.places[id(self.stmt)]
+        static = all((r.hi - r.lo).constant is not None for r in free.ranges)
+        if (
+            common.is_number
+            or any(outside != common for _, outside in parts[1:])
+            or all(inside.is_number for inside, _ in parts)
+            or not (static or not place.loops)
+        ):
+            value = self._written(cotangents, target, (*free.ranges, *reduced))
+            domain = Domain(reduced)
+            yield Assign(target, OPS["add"], False, value, free, domain, span=self.stmt.span)
+            return
+        shape = tuple(r.hi - r.lo for r in free.ranges)
+        dtype = target.node.dtype
+        node = self.writer.names.array(f"{target.node.label}_sum", shape, dtype)
+        if node.static_shape is None:
+            self.writer.kept.allocations.append(Alloc(node))
+        sums = Access(node, tuple(var(r.symbol) - r.lo for r in free.ranges))
+        value = self._written([part for part, _ in parts], target, (*free.ranges, *reduced))
+        yield Assign(sums, OPS["add"], True, value, free, Domain(reduced), span=self.stmt.span)
+        whole = self._written([common.times(Read(sums.node, sums.index))], target, free.ranges)
+        yield Assign(target, OPS["add"], False, whole, free, span=self.stmt.span)
+
+    def _written(self, products: list[Product], target: Access, ranges: Sequence[Range]) -> Expr:
+        """Return a sum of products, of forward values that they had at the statement."""
+        exprs = [e for one in products for e in (*one.over, *one.under)]
+        among = {r.symbol for r in ranges}
+        whole = Read(target.node, target.index)
+        return self._at_time(total(products, innermost((whole, *exprs), among)))
 
     def _at_time(self, expr: Expr) -> Expr:
         """Return a cotangent with the forward values that it had at the statement."""
-        return self.writer.kept.reads(expr, self.stmt, self.before)
+        known = self.writer.kept.reads(expr, self.stmt, self.before)
+        if self.result is None:
+            return known
+        after, node = self.result.node, self.stmt.target.node
+
+        def change(part: Expr) -> Expr:
+            new = rebuild(part, change, lambda index: index)
+            is_result = isinstance(new, Read) and new.node == after
+            return Read(node, new.index, new.span) if is_result else new
+
+        return change(known)
 
 
 def _all_of(tests: Sequence[Expr]) -> Expr | None:
@@ -445,21 +522,6 @@ def _parted(tests: Sequence[Expr], inner: set[Symbol]) -> tuple[list[Expr], list
     later = tests[len(first) :]
     first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
     return first, [test for test in later if test not in first]
-
-
-def _sum_of(values: Sequence[Expr]) -> Expr:
-    """Return a sum of values, equal ones as a product."""
-    counts: dict[Expr, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    terms = [
-        value if count == 1 else apply("mul", number(count, value.dtype), value)
-        for value, count in counts.items()
-    ]
-    whole = terms[0]
-    for term in terms[1:]:
-        whole = apply("add", whole, term)
-    return whole
 
 
 def _independent(

@@ -102,8 +102,16 @@ def _gather_branch(loop: For, branch: If, match_: _Match, fresh: Fresh) -> Body:
         let, index = (Let(symbol, match_.number, branch.span),), var(symbol)
     values = {loop.symbol: index}
     rest = None if match_.rest is None else rewrite.substitute_expr(match_.rest, values)
-    then = rewrite.substitute(branch.then, values)
+    then = rewrite.map_statements(branch.then, lambda stmt: (_without_letter(stmt, loop.symbol),))
+    then = rewrite.substitute(then, values)
     return (*let, If(_guard(loop, Position(index), rest), then, (), branch.span))
+
+
+def _without_letter(stmt: Stmt, symbol: Symbol) -> Stmt:
+    """Return a statement whose terms are not counted by the loop of a symbol, which is gone."""
+    if not isinstance(stmt, Update) or not any(symbol in at.symbols() for at in stmt.over):
+        return stmt
+    return replace(stmt, over=tuple(at for at in stmt.over if symbol not in at.symbols()))
 
 
 def _match_test(test: Expr, symbol: Symbol) -> _Match | None:

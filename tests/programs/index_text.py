@@ -113,6 +113,8 @@ def value(w: Writer, scope: Scope, free: list[str], depth: int) -> str:
 
 def test(w: Writer, scope: Scope, free: list[str]) -> str:
     """Return a comparison of letters, or of elements."""
+    if len(free) > 1 and w.chance(0.1) and (found := search(w, scope, free, free)):
+        return found[0]
     if free and w.chance(0.5):
         one = w.rng.choice(free)
         other = w.rng.choice([n for n in (*free, "1", "2", "0") if n != one])
@@ -134,15 +136,41 @@ def reduction(w: Writer, scope: Scope, free: list[str], depth: int) -> str:
         body = f"{body} {w.rng.choice(COMPARE)} {constant(w)}"
     if w.chance(0.4):
         return f"{name}[{letter} in range({w.extent(size)})]({body})"
-    pins = [n for n in arrays(w) if size in w.env[n].shape]
-    pin = w.rng.choice(pins)
-    subs = [letter if e == size else _sub(w, scope, inside, e, False) for e in w.env[pin].shape]
-    body = f"{body} * {pin}[{', '.join(subs)}]" if name not in ("any", "all") else body
-    if name in ("any", "all"):
-        return f"{name}[{letter} in range({w.extent(size)})]({body})"
-    if free and w.chance(0.3) and name not in ("max", "min", "mean"):
-        return f"{name}[{letter} {w.rng.choice(('<', '<=', '>='))} {w.rng.choice(free)}]({body})"
-    return f"{name}[{letter}]({body})"
+    letters = [letter]
+    if len(scope.unused) > 3 and w.chance(0.25):
+        letters.append(scope.new(w.rng.choice(sizes)))
+    is_test = name in ("any", "all")
+    for one in letters:
+        inside = [*free, *letters]
+        body = body if is_test else f"{body} * {_pinning(w, scope, one, inside)}"
+    if is_test:
+        ranges = (f"{one} in range({w.extent(scope.sizes[one])})" for one in letters)
+        return f"{name}[{', '.join(ranges)}]({body})"
+    tests: list[str] = []
+    if name not in ("max", "min", "mean"):
+        if free and w.chance(0.3):
+            tests.append(f"{letter} {w.rng.choice(('<', '<=', '>='))} {w.rng.choice(free)}")
+        if w.chance(0.25):
+            tests += search(w, scope, letters, [*free, *letters])
+    return f"{name}[{', '.join((*letters, *tests))}]({body})"
+
+
+def search(w: Writer, scope: Scope, letters: list[str], free: list[str]) -> list[str]:
+    """Return a test that holds for one value of a letter, where there is something to name it."""
+    sought = w.rng.choice(letters)
+    others = [n for n in free if n != sought]
+    numbers = [n for n in arrays(w) if w.env[n].dtype.kind in "iu"]
+    if not others:
+        return []
+    if not numbers or w.chance(0.2):
+        return [f"{sought} == {w.rng.choice(others)}"]
+    name = w.rng.choice([n for n in numbers if n == "idx"] or numbers)
+    fits = [[n for n in others if scope.sizes[n] == e] for e in w.env[name].shape]
+    subs = [w.rng.choice(n) if n else str(w.rng.randrange(e))
+            for n, e in zip(fits, w.env[name].shape)]  # fmt: skip
+    number = f"{name}[{', '.join(subs)}]"
+    w.features.add("search")
+    return [w.rng.choice((f"{number} == {sought}", f"{sought} == {number}"))]
 
 
 def target(w: Writer, scope: Scope) -> tuple[str, list[str]]:

@@ -23,7 +23,7 @@ def layer(x: Any, w: Any) -> Any:
 
 @cd
 def updated(out: Any, x: Any) -> Any:
-    out[i] = sin(x[i]) * x[wrap(i + 1)]  # noqa: F821
+    out[i] = sin(x[i]) * x[wrap(i + 1)]
     x *= 2.0
 
 
@@ -81,8 +81,8 @@ def test_derivatives_have_derivatives() -> None:
 
 @cd
 def fitted(w: Any, b: Any, x: Any, t: Any) -> Any:
-    p[n] = sum(x[n, i] * w[i]) + b  # noqa: F821
-    return np.mean((p - t) ** 2)  # noqa: F821
+    p[n] = sum(x[n, i] * w[i]) + b
+    return np.mean((p - t) ** 2)
 
 
 def tensors() -> tuple[Any, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+import plusequals as pe
 from plusequals.lowering.passes.search_to_gather import search_to_gather
 
 from ..shown import after
@@ -43,6 +46,18 @@ def test_a_loop_with_one_guarded_statement() -> None:
         "    if 0 <= c and c < 9:\n"
         "        t[n, c] = y[n] + f32(c)"
     )
+
+
+def test_the_terms_of_a_sum_are_counted_by_the_loops_that_stay() -> None:
+    kinds = {"y": "f64[4]", "p": "i64[3]", "t": "f64[3, 9]"}
+    body = "y += sum[i, c, p[i] == c](t[i, c])"
+    assert "let c = p[i]" in after(search_to_gather, body, **kinds)
+    for index in ("p[i] == c", "c == i + 1"):
+        source = f"def f(y, p, t):\n    y += sum[i, c, {index}](t[i, c])\n"
+        y, p, t = np.zeros(4), np.array([8, 0, 5]), np.arange(27.0).reshape(3, 9)
+        pe.cd_from_source(source)(y, p, t)
+        chosen = p if "p" in index else np.arange(3) + 1
+        np.testing.assert_array_equal(y, np.full(4, t[np.arange(3), chosen].sum()))
 
 
 def test_what_is_not_exactly_one_look_stays() -> None:

@@ -26,11 +26,14 @@ from ..elaborate.typed import New, Typed
 from ..gradient.source_text import source_text
 from ..specialize.variant_table import MAX_VARIANTS
 from ..specialize.variants import Specialization
+from ..values.call_site import Word
 from .cd import CdFunction, cd_from_source
 from .words import comment
 
-_NAMES: Mapping[str, object] = {"np": np, "comment": comment}
-"""The names that the text of a gradient uses."""
+_NAMES: Mapping[str, object] = {
+    "np": np, "comment": comment, **{name: Word(name) for name in ("rank", "of_rank", "ordinal")}
+}  # fmt: skip
+"""The names that the text of a gradient uses; those of words that sorts alone use included."""
 
 
 @dataclass(eq=False, repr=False)

@@ -256,6 +256,9 @@ class _Text:
             assert stmt.op is not None
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
+            if not binders and not reduction:  # the neutral element turns -0.0 into 0.0
+                start = f"{_zero(value.dtype)} + " if stmt.op.name == "add" else ""
+                return f"{left} = {start}({inside})"
             return f"{left} = {name}[{', '.join(binders)}]({inside})"
         if stmt.op is None:
             return f"{left} = {self.expr(value)}"

@@ -17,6 +17,8 @@ PARAMETERS = ("a", "x", "y", "lim")
 EXTREMES = {
     "over a part of an axis": "m = max[k in range(1, 3)](x[k]); return m * m",
     "over parts of two axes": "return max[i in range(1, 3), j in range(1, i + 2)](a[i, j]) ** 2",
+    "of a product": "m[i] = max[j](a[i, j + 1] * x[j]); return m[2] + np.max(x * y) ** 2",
+    "a position": "k = np.argmax(x * y); return x[k] * y[k] + np.argmin(x + a[0, 1:]) * x[0]",
     "of a matrix": "return a.max() ** 2 - 3 * a.min()",
     "inside of loops": """
         s = 0.0

@@ -269,6 +269,9 @@ class _Text:
             assert stmt.op is not None
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
+            if not binders and not reduction:  # the neutral element turns -0.0 into 0.0
+                start = f"{_zero(value.dtype)} + " if stmt.op.name == "add" else ""
+                return f"{left} = {start}({inside})"
             return f"{left} = {name}[{', '.join(binders)}]({inside})"
         if stmt.op is None:
             return f"{left} = {self.expr(value)}"
@@ -372,15 +375,17 @@ def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol
 
 def _with_plain_letters(stmt: Assign) -> Assign:
     """Return an assignment whose letters subscript alone only axes of one size each: others are
-    shifted, or where that leaves a free letter no axis, bounded by the size."""
+    shifted, or bounded by the size where that leaves a free letter no axis, or moves positions."""
     for domain in ("free", "reduced"):
         for r in getattr(stmt, domain).ranges:
+            is_position = stmt.pair is not None and r.symbol in stmt.pair.position.symbols()
             for shift in count():
                 changed = _shifted(stmt, r.symbol, shift)
                 sizes = _plain_sizes(changed).get(r.symbol, ())
                 if len(sizes) <= 1:
                     break
-            stmt = changed if sizes or not shift or domain == "reduced" else _bounded(stmt, r)
+            is_lost = not sizes and domain == "free"
+            stmt = _bounded(stmt, r) if shift and (is_lost or is_position) else changed
     return stmt
 
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...base.diagnostic import NOWHERE
 from ..ir.assignments import Assign, Permute, Statement
-from ..ir.expressions import Apply, Cast, Expr, Read, Select, reads, walk
+from ..ir.expressions import Apply, Cast, Expr, Read, Select
 from ..ir.node import Node
-from ..ir.walk import expressions_of, statements
-from .rules import NotDifferentiable
+from ..ir.walk import statements
 
 Body = tuple[Statement, ...]
 
@@ -20,25 +18,15 @@ Body = tuple[Statement, ...]
 def active_nodes(body: Body, inputs: Sequence[Node], outputs: Sequence[Node]) -> dict[int, Node]:
     """Return the arrays of floats through which inputs influence the outputs, by their ids."""
     flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
-    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
-    useful = _closure({n.id for n in outputs}, [(target, source) for source, target, _ in flows])
+    varied = closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
+    useful = closure({n.id for n in outputs}, [(target, source) for source, target, _ in flows])
     nodes = {n.id: n for _, _, pair in flows for n in pair}
     nodes |= {n.id: n for n in (*inputs, *outputs)}
     return {number: nodes[number] for number in sorted(varied & useful)}
 
 
-def refuse_orders(body: Body, inputs: Sequence[Node]) -> None:
-    """Refuse what computes with the bits of numbers that depend on the inputs."""
-    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
-    varied = _closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
-    for stmt in statements(body):
-        for part in (p for expr in expressions_of(stmt) for p in walk(expr)):
-            if isinstance(part, Apply) and part.op.name in ("rank", "ordinal"):
-                if any(read.node.id in varied for read in reads(part)):
-                    raise NotDifferentiable("a sort", getattr(stmt, "span", NOWHERE))
-
-
-def _closure(start: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
+def closure(start: set[int], edges: Sequence[tuple[int, int]]) -> set[int]:
+    """Return what is reached from some ids along edges, themselves included."""
     found, size = set(start), -1
     while len(found) != size:
         size = len(found)

@@ -58,9 +58,10 @@ from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
-from .activity import active_nodes, differentiable_reads, refuse_orders
+from .activity import active_nodes, differentiable_reads
 from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
+from .origins import with_origins
 from .products import Product, combined, innermost, total
 from .rules import NotDifferentiable, apply, number, partials
 from .simplify import simplified
@@ -113,10 +114,10 @@ def _adjoint(
 ) -> Adjoint:
     """Return the adjoint; a first run finds limits of the `measured` sizes."""
     names = Names.above(procedure)
-    active = active_nodes(procedure.body, inputs, outputs)
-    refuse_orders(procedure.body, inputs)
+    body = with_origins(procedure.body, names, inputs)
+    active = active_nodes(body, inputs, outputs)
     stored = [parameter.node for parameter in procedure.parameters]
-    known = structured(procedure.body, names, active, stored, measured)
+    known = structured(body, names, active, stored, measured)
     body = normalized(known.body, names, active)
     at = places(body)
     kept = Kept(names, at, writes(body, at), known.limits)

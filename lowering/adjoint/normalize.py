@@ -58,7 +58,8 @@ def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
         old = Read(target.node, target.index)
         if is_injective(target.index, stmt.free.ranges):
             return [replace(stmt, op=None, value=Apply(op, (old, stmt.value), old.dtype))]
-    if op.name in ("max", "min") and stmt.initialize and stmt.pair is None:
+    is_extreme = op.name in ("max", "min") and bool(stmt.reduced.ranges)
+    if is_extreme and stmt.initialize and stmt.pair is None:
         return [_with_positions(stmt, names)]
     if stmt.pair is not None and stmt.initialize:
         return [replace(stmt)]

@@ -35,7 +35,7 @@ from ..ir.expressions import Apply, Const, Domain, Expr, Position, Read
 from ..ir.indexing import Affine, Symbol, const, substitute, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import map_statements, rename
+from ..ir.rewrite import rename
 from ..ir.walk import binds, bodies, direct_writes, statements, writes
 from .kept import Names
 
@@ -67,7 +67,7 @@ def structured(
     wanted = _Wanted(active, measured)
     limits: dict[Symbol, tuple[Affine, Affine]] = {}
     out: list[Statement] = []
-    for stmt in _flat(_for_few_threads(body), wanted):
+    for stmt in _flat(body, wanted):
         found = _Loops(names, active, stmt)
         if wanted.has(stmt):
             out += _counted(stmt, found, known, wanted, limits)
@@ -97,11 +97,6 @@ class _Wanted:
     def has(self, stmt: Statement) -> bool:
         """Whether a statement has something to count."""
         return bool(self.loops(stmt) or self.lets(stmt))
-
-
-def _for_few_threads(body: Body) -> Body:
-    """Return statements without the algorithms for devices of many threads."""
-    return map_statements(body, lambda s: s.orelse if isinstance(s, Branch) and s.many else (s,))
 
 
 def _flat(body: Iterable[Statement], wanted: _Wanted) -> Iterable[Statement]:
@@ -200,8 +195,8 @@ class _Loops:
                     orelse, later = (*orelse, *later), ()
                 elif _always_jumps(orelse) and not _jumps(then):
                     then, later = (*then, *later), ()
-                sides = (self._until_jumps(side, flags, rest) for side in (then, orelse))
-                out.append(Branch(stmt.test, *sides, stmt.span))
+                then, orelse = (self._until_jumps(side, flags, rest) for side in (then, orelse))
+                out.append(Branch(stmt.test, then, orelse, stmt.span))
             else:
                 assert isinstance(stmt, Block), "loops have their own jumps"
                 out.append(replace(stmt, body=self._until_jumps(stmt.body, flags, rest)))

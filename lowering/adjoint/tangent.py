@@ -40,9 +40,10 @@ from ..ir.indexing import var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
-from .activity import active_nodes, differentiable_reads, refuse_orders
+from .activity import active_nodes, differentiable_reads
 from .kept import Names
 from .normalize import normalized
+from .origins import with_origins
 from .rules import NotDifferentiable, apply, number, partials
 from .simplify import simplified
 
@@ -68,9 +69,9 @@ def tangent(
     output. Raises NotDifferentiable.
     """
     names = Names.above(procedure)
-    refuse_orders(procedure.body, inputs)
-    active = active_nodes(_with_exchanges(procedure.body), inputs, outputs)
-    body = normalized(procedure.body, names, active)
+    body = with_origins(procedure.body, names, inputs)
+    active = active_nodes(_with_exchanges(body), inputs, outputs)
+    body = normalized(body, names, active)
     written = writes(body)
     labels = {node.label for node in given}
     wanted = dict.fromkeys((*active.values(), *outputs))

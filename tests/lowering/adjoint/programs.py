@@ -17,6 +17,8 @@ PARAMETERS = ("a", "x", "y", "lim")
 EXTREMES = {
     "over a part of an axis": "m = max[k in range(1, 3)](x[k]); return m * m",
     "over parts of two axes": "return max[i in range(1, 3), j in range(1, i + 2)](a[i, j]) ** 2",
+    "of a product": "m[i] = max[j](a[i, j + 1] * x[j]); return m[2] + np.max(x * y) ** 2",
+    "a position": "k = np.argmax(x * y); return x[k] * y[k] + np.argmin(x + a[0, 1:]) * x[0]",
     "of a matrix": "return a.max() ** 2 - 3 * a.min()",
     "inside of loops": """
         s = 0.0
@@ -303,6 +305,38 @@ WHILES = {
             x[(k + 1) % len(x)] *= s
             k = k + 1
         return s * np.sum(x)""",
+}
+
+SORTS = {
+    "a sort": "return np.sum(np.sort(x) ** 2 * np.arange(len(x)))",
+    "of rows": "return np.sum(np.sort(a, axis=1) ** 2 * np.arange(a.shape[1]))",
+    "of columns": "return np.sum(np.sort(a, axis=0) ** 2 * a)",
+    "of all elements": "q = np.sort(a, axis=None); return q[0] * q[-1] + q[2] ** 2",
+    "a stable one": "return np.sum(np.sort(x, kind='stable') ** 2 * np.arange(len(x)))",
+    "in place": "x.sort(); return np.sum(x * y)",
+    "of a sort": "return np.sum(np.sort(np.sin(5 * np.sort(x))) * y)",
+    "medians": "return np.median(a) + np.sum(np.median(a * a, axis=0) ** 2)",
+    "quantiles": "return np.percentile(x, 30.0) ** 2 + np.quantile(a, 0.6)",
+    "partitions": "q = np.partition(x, 1); return q[1] * q[0]",
+    "positions": "p = np.argsort(x); q = np.argpartition(y, 1); return np.sum(x[p] * y) * y[q[0]]",
+    "a search": "return x[np.searchsorted(np.sort(x), 0.5) % len(x)] ** 2",
+    "sorts in a loop": """
+        s = 0.0
+        for t in range(3):
+            if t != 1:
+                y = np.sort(y * x)
+            s = s + np.sum(y * np.arange(len(x)))
+            x = x * 0.9 + 0.1 * y[::-1]
+        return s""",
+    "sorts in a while": """
+        s = 0.0
+        while s < 4.0:
+            y = np.sort(y + x)
+            s = s + y[0] * y[1] + 0.1
+            if s > 3.5:
+                break
+            x[0] = s * 0.3
+        return s""",
 }
 
 

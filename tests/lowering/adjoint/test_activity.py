@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from plusequals.lowering.adjoint.activity import active_nodes, differentiable_reads, refuse_orders
-from plusequals.lowering.adjoint.rules import NotDifferentiable
+from plusequals.lowering.adjoint.activity import active_nodes, closure, differentiable_reads
 from plusequals.lowering.ir.walk import expressions_of, statements
 
 from .test_adjoint import case_of
@@ -26,8 +23,5 @@ def test_tests_positions_and_integers_are_constants() -> None:
     assert labels == {"x"}
 
 
-def test_orders_of_inputs_are_refused() -> None:
-    with pytest.raises(NotDifferentiable, match="a sort"):
-        case_of("return np.sort(x)")
-    procedure = case_of("return x * np.sort(np.arange(6.0)[::-1])").procedure
-    refuse_orders(procedure.body, [procedure.parameters[0].node])
+def test_a_closure_is_what_edges_reach() -> None:
+    assert closure({1}, [(2, 3), (1, 2), (4, 1)]) == {1, 2, 3}

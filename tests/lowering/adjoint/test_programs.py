@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from .differences import agree, derived
-from .programs import EXTREMES, JUMPS, WHILES, function_of, values_of
+from .programs import EXTREMES, JUMPS, SORTS, WHILES, function_of, values_of
 
-PROGRAMS = {**EXTREMES, **JUMPS, **WHILES}
+PROGRAMS = {**EXTREMES, **JUMPS, **WHILES, **SORTS}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

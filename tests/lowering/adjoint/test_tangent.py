@@ -23,6 +23,8 @@ LEFT_EARLY = {
                 break
             y[q] *= x[q]
         return y""",
+    "a sort": "return np.sort(x * y) * y",
+    "a median": "return np.median(a * s, axis=0)",
     "a maximum inside": """
         r = s
         for t in range(n):

@@ -101,15 +101,15 @@ class Gradient:
         output = procedure.results[typed.returns.number]
         if output.dtype.kind != "f":
             raise _refused(name, f"it returns a number of {output.dtype}", procedure.span)
+        written = f"{name}_gradient" if name.isidentifier() else "gradient"
         try:
             derived = adjoint(procedure, inputs, (output,), seeded=False)
+            results = (*((output,) if self.with_value else ()), *derived.cotangents)
+            text = source_text(derived.procedure, written, results)
         except NotDifferentiable as why:
             is_library = why.span == NOWHERE or why.span.source.name == "<library>"
             span = procedure.span if is_library else why.span
             raise _refused(name, f"{why.reason} has no derivative here", span) from None
-        results = (*((output,) if self.with_value else ()), *derived.cotangents)
-        written = f"{name}_gradient" if name.isidentifier() else "gradient"
-        text = source_text(derived.procedure, written, results)
         return text, cd_from_source(text, _NAMES, f"<gradient of {name}>")
 
     def _input(self, typed: Typed, wanted: str) -> Node:

@@ -11,10 +11,10 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from ...base.dataclass import dataclass
 from ...lowering.adjoint.kept import index_symbols
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
     Alloc,
@@ -33,39 +33,29 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import (
-    Apply,
-    Cast,
-    Const,
-    Domain,
-    Dynamic,
-    Expr,
-    Index,
-    Read,
-    Select,
-    rebuild,
-    walk,
-)
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, Range, Symbol, var
-from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
-from ...lowering.ir.rewrite import Rewrite, rewrite, substitute_expr
-from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
+from ...lowering.ir.text import INFIX, Scope, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from .letters import (
+    ends,
+    is_empty,
+    letters_with_ranges,
+    position_in_text,
+    with_letters_of_their_own,
+    with_plain_letters,
+)
+from .spelling import element_text, index_text, value_text
 
 _INDENT = "    "
-_RESERVED = frozenset({
-    *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, "mean", "prod", "np", "where",
+RESERVED = frozenset({
+    *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, *dtypes.BY_SHORT, "bool_", "clamp", "clip",
+    "comment", "inf", "maximum", "mean", "memory", "minimum", "nan", "np", "pad", "pi", "prod",
+    "square", "where", "wrap",
 })  # fmt: skip
 """What no array may be called: words of the language."""
-_NUMPY = {
-    "fmax": "np.fmax", "fmin": "np.fmin", "isnan": "np.isnan",
-    "isinf": "np.isinf", "isfinite": "np.isfinite", "signbit": "np.signbit", "hypot": "np.hypot",
-    "copysign": "np.copysign", "logaddexp": "np.logaddexp", "heaviside": "np.heaviside",
-    "arctan2": "np.arctan2", "cbrt": "np.cbrt", "sign": "np.sign", "fmod": "np.fmod",
-    "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
-}  # fmt: skip
 _CHECKED = frozenset(("CD0301", "CD0302", "CD0407", "CD0445", "CD0461", "CD0464", "CD0601"))
 """The codes of checks that the text makes anyway: of sizes, positions and Python's numbers."""
 _UPDATES = {"or": "|", "and": "&"}
@@ -74,7 +64,8 @@ _UPDATES = {"or": "|", "and": "&"}
 def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str:
     """Return the text of a function that computes what a procedure does, and returns `results`.
 
-    It prints nothing. Precondition: no `Reduce`, and no jumps.
+    It prints nothing. Precondition: no `Reduce`. Raises NotDifferentiable for what the language has
+    no text for.
     """
     text = _text_of(procedure)
     lines = [*text.declarations(), *text.body(procedure.body, 1)]
@@ -86,18 +77,19 @@ def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str
 def _text_of(procedure: Procedure) -> _Text:
     """Return the writer of a procedure, with a name for all that has one in the whole function."""
     scope = Scope()
-    for number, word in enumerate(sorted(_RESERVED)):
+    for number, word in enumerate(sorted(RESERVED)):
         scope.symbols[Symbol(word, -(10**6) - number)] = word
     for parameter in procedure.parameters:
-        name = scope.node(parameter.node)
+        name = _named(parameter.node, scope)
         for axis, extent in enumerate(parameter.node.shape):
             if extent.symbol is not None:
                 scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
     for node in (*procedure.locals, *procedure.results):
-        scope.node(node)
+        _named(node, scope)
     inside = statements(procedure.body)
     scalars = {p.node.id for p in procedure.parameters if not p.node.rank and not p.written}
     given: set[Symbol] = set()
+    variables = {stmt.symbol for stmt in inside if isinstance(stmt, For | Let)}
     for stmt in inside:
         match stmt:
             case Let(symbol, Read(node, ())) if node.id in scalars:
@@ -108,7 +100,12 @@ def _text_of(procedure: Procedure) -> _Text:
             case _:
                 pass
     allocated = frozenset(stmt.node.id for stmt in inside if isinstance(stmt, Alloc))
-    return _Text(procedure, scope, allocated, frozenset(given))
+    return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables))
+
+
+def _named(node: Node, scope: Scope) -> str:
+    """Return the name of an array, an identifier whatever its label is."""
+    return scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +118,8 @@ class _Text:
     """The ids of the arrays of run-time shape."""
     given: frozenset[Symbol]
     """The symbols that are integer arguments."""
+    variables: frozenset[Symbol]
+    """The symbols of loops and of integers."""
 
     def declarations(self) -> Iterator[str]:
         """Yield the lines that create locals and results which no first assignment creates."""
@@ -203,10 +202,10 @@ class _Text:
         fault, inner = stmt.fault, replace(self, scope=self.scope.inner())
         if fault.code in _CHECKED:
             return []
-        binders = ", ".join(inner.binder(r, set()) for r in stmt.over.ranges)
-        where, test = stmt.over.where, stmt.test
+        binders, where = inner.binders(stmt.over, set())
+        test = stmt.test
         holds = inner.expr(test if where is None else Select(where, test, Const(True, test.dtype)))
-        known = f"all[{binders}]({holds})" if binders else f"({holds})"
+        known = f"all[{', '.join(binders)}]({holds})" if binders else f"({holds})"
         name = fault.kind.removeprefix("Cd")
         name = name if hasattr(builtins, name) else "ValueError"
         message = re.sub(r"\{\d+\}", "...", fault.message).removeprefix(f"{name}: ")
@@ -214,47 +213,61 @@ class _Text:
 
     def expr(self, expr: Expr) -> str:
         """Return an expression as text."""
-        return _expr(expr, self.scope)
+        return value_text(expr, self.scope)
+
+    def with_own_letters(self, stmt: Assign) -> Assign:
+        """Return an assignment whose letters are no variables."""
+        return with_letters_of_their_own(stmt, self.variables)
 
     def assign(self, stmt: Assign) -> list[str]:
         """Return the lines of an assignment; those of argmax and the like have two."""
-        stmt = _with_plain_letters(_with_letters_of_sums(stmt))
+        if is_empty(stmt):
+            return []
+        stmt = with_plain_letters(_with_letters_of_sums(self.with_own_letters(stmt)))
         scope = self.scope.inner()
         inner = replace(self, scope=scope)
-        bare = _free_letters_are_plain(stmt)
-        guards = [
-            test
-            for r in stmt.free.ranges
-            if r.symbol not in bare
-            for test in _range_tests(r, scope)
-        ]
+        bare = letters_with_ranges(stmt)
+        spans = (r for r in stmt.free.ranges if r.symbol not in bare)
+        guards = [test for r in spans for test in _range_tests(r, scope)]
         if stmt.free.where is not None:
             guards.append(inner.expr(stmt.free.where))
-        lines: list[str] = []
-        lead = ""
-        if guards:
-            lines.append(f"if {' and '.join(guards)}:")
-            lead = _INDENT
-        if stmt.pair is None:
-            lines.append(lead + inner.update(stmt, bare))
+        lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
+        if not guards:
             return lines
+        head = f"if {' and '.join(guards)}:"
+        return [text for line in lines for text in (head, _INDENT + line)]
+
+    def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:
+        """Return the lines that set a position and then the value there, without guards."""
+        assert stmt.pair is not None and stmt.op is not None
+        best = stmt.op.name.removeprefix("arg")
         position = replace(stmt, pair=None, target=stmt.pair.access)
-        best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
-        lines.append(lead + inner.update(position, bare, f"arg{best}"))
-        lines.append(lead + inner.update(replace(stmt, pair=None), bare, best))
-        return lines
+        offset = stmt.pair.position - position_in_text(stmt.reduced.ranges)
+        if offset.symbols() & {r.symbol for r in stmt.reduced.ranges}:
+            raise NotDifferentiable("an extreme of several axes of unlike beginnings", stmt.span)
+        first = self.update(position, bare, stmt.op.name)
+        if not stmt.reduced.ranges:
+            left = element_text(position.target.node, position.target.index, self.scope)
+            first = f"{left} = {index_text(offset, self.scope)}"
+        elif offset.constant != 0:
+            sign, size = ("-", -offset) if (offset.constant or 0) < 0 else ("+", offset)
+            first += f" {sign} {index_text(size, self.scope)}"
+        return [first, self.update(replace(stmt, pair=None), bare, best)]
 
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""
-        left = element_text(stmt.target.node, _spelled(stmt.target.index), self.scope)
+        left = element_text(stmt.target.node, stmt.target.index, self.scope)
         value, ranges = stmt.value, stmt.reduced.ranges
-        binders = [self.binder(r, bare) for r in ranges]
-        where = stmt.reduced.where
+        binders, where = self.binders(stmt.reduced, bare)
         if reduction or stmt.op is not None and stmt.initialize:
             assert stmt.op is not None
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
-            return f"{left} = {name}[{', '.join(binders)}]({inside})"
+            return (
+                f"{left} = {name}[{', '.join(binders)}]({inside})"
+                if binders
+                else (f"{left} = {inside}")
+            )
         if stmt.op is None:
             return f"{left} = {self.expr(value)}"
         if stmt.op.name not in INFIX:
@@ -271,13 +284,26 @@ class _Text:
         inside = self.expr(_conditional(value, where, stmt))
         return f"{left} {sign}= {name}[{', '.join(binders)}]({inside})"
 
-    def binder(self, r: Range, bare: set[Symbol]) -> str:
-        """Return the binder of a letter in a reduction."""
-        name = self.scope.symbol(r.symbol)
-        if r.symbol in bare:
-            return name
-        lo, hi = index_text(r.lo, self.scope), index_text(r.hi, self.scope)
-        return f"{name} in range({hi})" if lo == "0" else f"{name} in range({lo}, {hi})"
+    def binders(self, domain: Domain, bare: set[Symbol]) -> tuple[list[str], Expr | None]:
+        """Return the binders of a reduction's letters, and the test for what these do not tell."""
+        texts: list[str] = []
+        where: Expr | None = domain.where
+        letters = {r.symbol for r in domain.ranges}
+        for r in reversed(domain.ranges):
+            name = self.scope.symbol(r.symbol)
+            if r.symbol in bare:
+                texts.insert(0, name)
+                continue
+            (lo, *also_lo), (hi, *also_hi) = ends(r, letters)
+            first, last = index_text(lo, self.scope), index_text(hi, self.scope)
+            among = f"range({last})" if first == "0" else f"range({first}, {last})"
+            texts.insert(0, f"{name} in {among}")
+            at = Position(var(r.symbol))
+            tests = [Apply(OPS["ge"], (at, Position(end)), dtypes.bool_) for end in also_lo]
+            tests += [Apply(OPS["lt"], (at, Position(end)), dtypes.bool_) for end in also_hi]
+            for test in reversed(tests):
+                where = test if where is None else Select(test, where, Const(False, test.dtype))
+        return texts, where
 
 
 def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
@@ -293,9 +319,9 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
 
 def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
     name = scope.symbol(r.symbol)
-    if r.lo.constant != 0:
-        yield f"{name} >= {index_text(r.lo, scope)}"
-    yield f"{name} < {index_text(r.hi, scope)}"
+    lo, hi = ends(r)
+    yield from (f"{name} >= {index_text(end, scope)}" for end in lo if end.constant != 0)
+    yield from (f"{name} < {index_text(end, scope)}" for end in hi)
 
 
 def _with_letters_of_sums(stmt: Assign) -> Assign:
@@ -317,7 +343,7 @@ def _with_letters_of_sums(stmt: Assign) -> Assign:
 def _creates(stmt: Assign) -> bool:
     """Whether an assignment sets all elements of its target, by letters alone."""
     node, free = stmt.target.node, {r.symbol: r for r in stmt.free.ranges}
-    if not (stmt.op is None or stmt.initialize) or stmt.free.where is not None:
+    if not (stmt.op is None or stmt.initialize) or stmt.free.where is not None or is_empty(stmt):
         return False
     if stmt.pair is not None:
         return False
@@ -327,70 +353,7 @@ def _creates(stmt: Assign) -> bool:
     return all(
         s is not None and s in free and free[s].lo.constant == 0 and free[s].hi == extent
         for s, extent in zip(symbols, node.shape, strict=True)
-    ) and bool(_free_letters_are_plain(stmt, of_values=True) >= set(free))
-
-
-def _plain_sizes(stmt: Assign, of_values: bool = False) -> dict[Symbol, set[Affine]]:
-    """Return the sizes of the axes that each letter subscripts alone."""
-    accesses = [] if of_values else [(stmt.target.node, stmt.target.index)]
-    if stmt.pair is not None and not of_values:
-        accesses.append((stmt.pair.access.node, stmt.pair.access.index))
-    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
-    accesses += [(p.node, p.index) for e in exprs for p in walk(e) if isinstance(p, Read)]
-    found: dict[Symbol, set[Affine]] = {}
-    for node, index in accesses:
-        for at, extent in zip(index, node.shape, strict=True):
-            if isinstance(at, Affine) and at.symbol is not None:
-                found.setdefault(at.symbol, set()).add(extent)
-    return found
-
-
-def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol]:
-    """Return the letters whose ranges follow from their plain uses."""
-    sizes = _plain_sizes(stmt, of_values)
-    return {
-        r.symbol
-        for r in (*stmt.free.ranges, *stmt.reduced.ranges)
-        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi}
-    }
-
-
-def _with_plain_letters(stmt: Assign) -> Assign:
-    """Return an assignment whose letters subscript alone only axes of one size each: others are
-    shifted."""
-    for domain in ("free", "reduced"):
-        for r in getattr(stmt, domain).ranges:
-            for shift in count():
-                changed = _shifted(stmt, r.symbol, shift)
-                if len(_plain_sizes(changed).get(r.symbol, ())) <= 1:
-                    break
-            stmt = changed
-    return stmt
-
-
-def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
-    """Return an assignment in which a letter runs through numbers that are `shift` higher."""
-    if not shift:
-        return stmt
-    values = {symbol: var(symbol) - shift}
-    by = Rewrite(lambda e: substitute_expr(e, values), lambda index: in_index(index, values))
-    (new,) = rewrite((stmt,), by)  # of a symbol that the statement binds itself
-
-    def moved(domain: Domain, given: Domain) -> Domain:
-        return Domain(
-            tuple(
-                Range(r.symbol, r.lo + shift, r.hi + shift) if r.symbol == symbol
-                else Range(r.symbol, *(_moved(e, symbol, shift) for e in (r.lo, r.hi)))
-                for r in given.ranges
-            ),
-            domain.where,
-        )  # fmt: skip
-
-    return replace(new, free=moved(new.free, stmt.free), reduced=moved(new.reduced, stmt.reduced))
-
-
-def _moved(index: Affine, symbol: Symbol, shift: int) -> Affine:
-    return in_index(index, {symbol: var(symbol) - shift})
+    ) and bool(letters_with_ranges(stmt, of_values=True) >= set(free))
 
 
 def _zero(dtype: DType) -> str:
@@ -401,25 +364,3 @@ def _zero(dtype: DType) -> str:
             return "0.0"
         case _:
             return f"{dtype.short}(0)"
-
-
-def _spelled(index: tuple[Index, ...]) -> tuple[Index, ...]:
-    return tuple(Dynamic(_worded(at.value)) if isinstance(at, Dynamic) else at for at in index)
-
-
-def _expr(expr: Expr, scope: Scope) -> str:
-    return expr_text(_worded(expr), scope)
-
-
-def _worded(expr: Expr) -> Expr:
-    """Return an expression whose operations print as words of the language."""
-    expr = rebuild(expr, _worded, lambda index: index)
-    match expr:
-        case Select(test, yes, Const(False)):
-            return Apply(OPS["and"], (test, yes), dtypes.bool_)
-        case Cast(value, dtype) if value.dtype == dtype:
-            return value
-        case Apply(op, args, dtype) if op.name in _NUMPY:
-            return Apply(replace(op, name=_NUMPY[op.name]), args, dtype)
-        case _:
-            return expr

@@ -27,12 +27,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Batch", "CdError", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel",
-    "Device", "Field", "Gradient", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline",
-    "Trace", "__version__", "backends", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source",
-    "checked", "clamp", "comment", "compare", "deferred", "device", "eval", "f16", "f32", "f64",
-    "gradient", "i16", "i32", "i64", "i8", "idx", "load", "memory", "override", "pad", "plan",
-    "profile", "reset", "save", "settings", "sync", "tensor", "trace", "u16", "u32", "u64", "u8",
-    "use", "value_and_gradient", "wrap",
+    "Device", "Field", "Gradient", "GradientCheck", "ParameterCheck", "Plan", "Routine", "Run",
+    "Stream", "Tensor", "Timeline", "Trace", "__version__", "backends", "bf16", "bisect", "c128",
+    "c64", "cd", "cd_from_source", "check_gradient", "checked", "clamp", "comment", "compare",
+    "deferred", "device", "eval", "f16", "f32", "f64", "gradient", "i16", "i32", "i64", "i8", "idx",
+    "load", "memory", "override", "pad", "plan", "profile", "reset", "save", "settings", "sync",
+    "tensor", "trace", "u16", "u32", "u64", "u8", "use", "value_and_gradient", "wrap",
 ]  # fmt: skip
 
 _HOMES = {

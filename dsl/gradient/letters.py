@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Apply, Cast, Domain, Expr, Read, Select, walk
+from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Read, Select, walk
 from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, const, multiply, var
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.rewrite import Rewrite, rename, rewrite, substitute_expr
@@ -93,6 +93,9 @@ def _unconditional(expr: Expr) -> list[Read]:
 
 def is_empty(stmt: Assign) -> bool:
     """Whether an assignment is known to have no points."""
+    tests = [stmt.free.where] + ([] if stmt.initialize else [stmt.reduced.where])
+    if any(isinstance(test, Const) and not test.value for test in tests):
+        return True
     sizes = [(r.hi - r.lo).constant for r in stmt.free.ranges]
     sizes += [] if stmt.initialize else [(r.hi - r.lo).constant for r in stmt.reduced.ranges]
     return any(size is not None and size <= 0 for size in sizes)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
+from ...lowering.adjoint.adjoint import all_of
 from ...lowering.adjoint.kept import index_symbols
 from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes
@@ -34,11 +35,12 @@ from ...lowering.ir.assignments import (
 )
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
-from ...lowering.ir.indexing import Affine, Range, Symbol, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
+from ...lowering.ir.rewrite import Rewrite, rewrite
 from ...lowering.ir.text import INFIX, Scope, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from ...lowering.ir.walk import direct_reads, direct_writes, statements, uses
 from .letters import (
     ends,
     is_empty,
@@ -47,7 +49,7 @@ from .letters import (
     with_letters_of_their_own,
     with_plain_letters,
 )
-from .spelling import element_text, index_text, value_text
+from .spelling import element_text, folded, index_text, value_text
 
 _INDENT = "    "
 RESERVED = frozenset({
@@ -67,9 +69,10 @@ def source_text(procedure: Procedure, name: str, results: Sequence[Node]) -> str
     It prints nothing. Precondition: no `Reduce`. Raises NotDifferentiable for what the language has
     no text for.
     """
-    text = _text_of(procedure)
-    lines = [*text.declarations(), *text.body(procedure.body, 1)]
-    given = ", ".join(text.scope.node(p.node) for p in procedure.parameters)
+    body = rewrite(procedure.body, Rewrite(expr=folded))
+    text = _text_of(replace(procedure, body=body))
+    lines = [*text.declarations(), *text.body(body, 1)]
+    given = ", ".join(text.scope.node(p.node).partition("[")[0] for p in procedure.parameters)
     returned = ", ".join(text.scope.node(node) for node in results)
     return "\n".join((f"def {name}({given}):", *lines, f"{_INDENT}return {returned}", ""))
 
@@ -99,6 +102,11 @@ def _text_of(procedure: Procedure) -> _Text:
                 scope.symbol(symbol)
             case _:
                 pass
+    for p in procedure.parameters:
+        if p.written and not p.node.rank:  # an array, whose name alone would be another one for it
+            name = scope.nodes[p.node.id]
+            scope.symbols[Symbol(name, -2 * 10**6 - p.node.id)] = name
+            scope.nodes[p.node.id] = f"{name}[()]"
     allocated = frozenset(stmt.node.id for stmt in inside if isinstance(stmt, Alloc))
     return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables))
 
@@ -143,7 +151,8 @@ class _Text:
         name = self.scope.node(node)
         if not node.rank:
             return f"{name} = {_zero(node.dtype)}"
-        sizes = [index_text(extent, self.scope) for extent in node.shape]
+        extents = [const(0) if (e.constant or 0) < 0 else e for e in node.shape]
+        sizes = [index_text(extent, self.scope) for extent in extents]
         shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
         element = "" if node.dtype is dtypes.float64 else f", {node.dtype.short}"
         return f"{name} = np.zeros({shape}{element})"
@@ -223,18 +232,17 @@ class _Text:
         """Return the lines of an assignment; those of argmax and the like have two."""
         if is_empty(stmt):
             return []
-        stmt = with_plain_letters(_with_letters_of_sums(self.with_own_letters(stmt)))
+        stmt = with_plain_letters(_with_letters_on_the_left(self.with_own_letters(stmt)))
         scope = self.scope.inner()
         inner = replace(self, scope=scope)
         bare = letters_with_ranges(stmt)
         spans = (r for r in stmt.free.ranges if r.symbol not in bare)
-        guards = [test for r in spans for test in _range_tests(r, scope)]
-        if stmt.free.where is not None:
-            guards.append(inner.expr(stmt.free.where))
+        guards = [test for r in spans for test in _range_tests(r)]
+        guards += [stmt.free.where] if stmt.free.where is not None else []
         lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
         if not guards:
             return lines
-        head = f"if {' and '.join(guards)}:"
+        head = f"if {inner.expr(all_of(guards))}:"
         return [text for line in lines for text in (head, _INDENT + line)]
 
     def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:
@@ -298,11 +306,9 @@ class _Text:
             first, last = index_text(lo, self.scope), index_text(hi, self.scope)
             among = f"range({last})" if first == "0" else f"range({first}, {last})"
             texts.insert(0, f"{name} in {among}")
-            at = Position(var(r.symbol))
-            tests = [Apply(OPS["ge"], (at, Position(end)), dtypes.bool_) for end in also_lo]
-            tests += [Apply(OPS["lt"], (at, Position(end)), dtypes.bool_) for end in also_hi]
-            for test in reversed(tests):
-                where = test if where is None else Select(test, where, Const(False, test.dtype))
+            tests = [_compared("ge", r.symbol, end) for end in also_lo]
+            tests += [_compared("lt", r.symbol, end) for end in also_hi]
+            where = all_of([*tests, where] if where is not None else tests)
         return texts, where
 
 
@@ -317,27 +323,34 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
     return Select(where, value, Const(neutral_of(op, dtype.kind, dtype.bits), dtype))
 
 
-def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
-    name = scope.symbol(r.symbol)
+def _range_tests(r: Range) -> Iterator[Expr]:
     lo, hi = ends(r)
-    yield from (f"{name} >= {index_text(end, scope)}" for end in lo if end.constant != 0)
-    yield from (f"{name} < {index_text(end, scope)}" for end in hi)
+    yield from (_compared("ge", r.symbol, end) for end in lo if end.constant != 0)
+    yield from (_compared("lt", r.symbol, end) for end in hi)
 
 
-def _with_letters_of_sums(stmt: Assign) -> Assign:
-    """Return an update that sums over the letters that its target does not have."""
-    if stmt.op is None or stmt.initialize:
-        return stmt
+def _compared(name: str, symbol: Symbol, end: Affine) -> Expr:
+    return Apply(OPS[name], (Position(var(symbol)), Position(end)), dtypes.bool_)
+
+
+def _with_letters_on_the_left(stmt: Assign) -> Assign:
+    """Return an assignment whose free letters are on its left: over others updates are summed, and
+    what is assigned at all of their points is assigned once."""
     used = {s for at in stmt.target.index for s in index_symbols(at)}
     moved = tuple(r for r in stmt.free.ranges if r.symbol not in used)
     if not moved:
         return stmt
     free = tuple(r for r in stmt.free.ranges if r.symbol in used)
-    tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]
-    where = None
-    for test in tests:
-        where = test if where is None else Apply(OPS["and"], (where, test), dtypes.bool_)
-    return replace(stmt, free=Domain(free), reduced=Domain((*moved, *stmt.reduced.ranges), where))
+    if stmt.op is not None and not stmt.initialize:
+        tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]
+        reduced = Domain((*moved, *stmt.reduced.ranges), all_of(tests))
+        return replace(stmt, free=Domain(free), reduced=reduced)
+    once = replace(stmt, free=Domain(free, stmt.free.where))
+    letters = {r.symbol for r in moved}
+    sizes = [(r.hi - r.lo).constant or 0 for r in moved]
+    if min(sizes) < 1 or letters & uses(once):
+        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+    return once
 
 
 def _creates(stmt: Assign) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...base.diagnostic import NOWHERE
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import (
     Apply,
@@ -31,10 +33,26 @@ _NUMPY = {
     "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
 }  # fmt: skip
 
+UNSPELLED = frozenset(("ordinal", "rank", "of_rank", "round_to", "round_decimal"))
+"""Operations for which the language has no word, those of sorts and of roundings to digits."""
+
 
 def value_text(expr: Expr, scope: Scope) -> str:
-    """Return an expression as text."""
+    """Return an expression as text. Raises NotDifferentiable where the language has no word."""
     return expr_text(_worded(expr), scope)
+
+
+def folded(expr: Expr) -> Expr:
+    """Return an expression without the sides that constant tests do not choose, whose letters would
+    have no ranges."""
+    expr = rebuild(expr, folded, lambda index: index)
+    match expr:
+        case Select(Const(chosen), yes, no):
+            return yes if chosen else no
+        case Apply(op, (Const(value, dtypes.bool_),)) if op.name == "logical_not":
+            return Const(not value, dtypes.bool_)
+        case _:
+            return expr
 
 
 def index_text(index: Affine, scope: Scope) -> str:
@@ -59,10 +77,18 @@ def _worded(expr: Expr) -> Expr:
             return Read(node, tuple(map(_subscript, index)))
         case Position(index):
             return _positive_first(index)
-        case Select(test, yes, Const(False)):
+        case Select(test, Const(False, dtypes.bool_), Const(True, dtypes.bool_)):
+            return Apply(OPS["logical_not"], (test,), dtypes.bool_)
+        case Select(test, yes, Const(False, dtypes.bool_)):
             return Apply(OPS["and"], (test, yes), dtypes.bool_)
+        case Select(test, Const(True, dtypes.bool_), no):
+            return Apply(OPS["or"], (test, no), dtypes.bool_)
         case Cast(value, dtype) if value.dtype == dtype:
             return value
+        case Apply(op) if op.name in UNSPELLED:
+            raise NotDifferentiable(f"a statement with `{op.name}`", NOWHERE)
+        case Apply(op, args, dtype) if op.name == "product":
+            return Apply(OPS["mul"], args, dtype)
         case Apply(op, args, dtype) if op.name in _NUMPY:
             return Apply(replace(op, name=_NUMPY[op.name]), args, dtype)
         case _:

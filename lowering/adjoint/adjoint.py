@@ -358,7 +358,7 @@ class _Terms:
         tests = [kept.reads(test, stmt, before) for test in where]
         if self.selected is not None:
             tests.append(self.selected)
-        condition = _all_of(tests)
+        condition = all_of(tests)
         for (read, choices), cotangents in self.found.items():
             value = self._at_time(_sum_of(cotangents))
             index = kept.index(read.index, stmt, before)
@@ -373,7 +373,7 @@ class _Terms:
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
             first, rest = _parted(conditions, {r.symbol for r in reduced})
-            domains = Domain(free, _all_of(first)), Domain(reduced, _all_of(rest))
+            domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
     def _at_time(self, expr: Expr) -> Expr:
@@ -381,7 +381,7 @@ class _Terms:
         return self.writer.kept.reads(expr, self.stmt, self.before)
 
 
-def _all_of(tests: Sequence[Expr]) -> Expr | None:
+def all_of(tests: Sequence[Expr]) -> Expr | None:
     """Return the conjunction of tests, of which a later one is evaluated where the others hold."""
     whole: Expr | None = None
     for test in tests:

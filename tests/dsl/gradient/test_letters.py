@@ -30,6 +30,19 @@ FUNCTIONS = {
     "a number reduced over nothing": """
         v = np.array(d[0, 0])
         return np.sum(a) * np.sum(v) * np.max(v) if np.count_nonzero(v) else 0.0""",
+    "a test that is constant": """
+        a[i, j] /= where(1, a[i, j], b[0, j])
+        a[i, j] *= where(1, 2.0, a[i, j])
+        return np.sum(a * a)""",
+    "no points at all": """
+        if i == 7:
+            a[i, j] += max(a[i, j], 1)
+        return np.sum(a * a)""",
+    "an array without axes": """
+        c /= -2.0
+        c += np.sum(a) * c
+        return c * np.sum(d)""",
+    "an axis that is not on the left": "a[None,] += a; return np.sum(a * a)",
     "a range with two ends": """
         v = np.zeros(n)
         v[0] = d[0, 0]
@@ -40,19 +53,26 @@ FUNCTIONS = {
 
 def values() -> dict[str, object]:
     rng = np.random.default_rng(2)
-    return {"a": rng.random((2, 1)) + 0.5, "b": rng.random((1, 1)), "d": rng.random((1, 1)), "n": 2}
+    return {
+        "a": rng.random((2, 1)) + 0.5,
+        "b": rng.random((1, 1)),
+        "d": rng.random((1, 1)),
+        "n": 2,
+        "c": np.array(0.5),
+    }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_letter_has_the_range_that_it_had(name: str) -> None:
     body = FUNCTIONS[name].strip("\n") if "\n" in FUNCTIONS[name] else "        " + FUNCTIONS[name]
-    text = f"def f(a, b, d, n):\n{body}\n"
+    text = f"def f(a, b, d, n, c):\n{body}\n"
     with pe.override("numpy"):
         f = pe.cd_from_source(text, {"np": np})
         value, (d_a, d_d) = pe.value_and_gradient(f, wrt=("a", "d"))(**(given := values()))
         after = values()
         assert value == f(**after)
-        np.testing.assert_array_equal(given["a"], after["a"])  # type: ignore[arg-type]
+        for name in "ac":
+            np.testing.assert_array_equal(given[name], after[name])  # type: ignore[arg-type]
         for name, found in (("a", d_a), ("d", d_d)):
             for index in np.ndindex(*found.shape):
                 sides = []

@@ -34,7 +34,7 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select, reads
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
@@ -158,8 +158,14 @@ class _Text:
         return f"{name} = np.zeros({shape}{element})"
 
     def body(self, body: Iterable[Statement], depth: int) -> list[str]:
-        """Return the lines of a body."""
-        lines = [line for stmt in body for line in self.statement(stmt, depth)]
+        """Return the lines of a body; tests of letters alone are written once for neighbours."""
+        lines: list[str] = []
+        guard = ""
+        for stmt in body:
+            new = self.statement(stmt, depth)
+            is_guarded = isinstance(stmt, Assign) and _is_of_letters(stmt) and len(new) > 1
+            lines += new[1:] if is_guarded and new[0] == guard else new
+            guard = new[0] if is_guarded else "" if new else guard
         return lines or [_INDENT * depth + "pass"]
 
     def statement(self, stmt: Statement, depth: int) -> list[str]:
@@ -240,9 +246,12 @@ class _Text:
         guards = [test for r in spans for test in _range_tests(r)]
         guards += [stmt.free.where] if stmt.free.where is not None else []
         lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
-        if not guards:
+        guard = all_of(guards)
+        if guard is None:
             return lines
-        head = f"if {inner.expr(all_of(guards))}:"
+        head = f"if {inner.expr(guard)}:"
+        if _is_of_letters(stmt):
+            return [head, *(_INDENT + line for line in lines)]
         return [text for line in lines for text in (head, _INDENT + line)]
 
     def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:
@@ -321,6 +330,11 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
         return Select(where, value, Const(0, dtype))
     op = {"argmax": OPS["max"], "argmin": OPS["min"]}.get(op.name, op)
     return Select(where, value, Const(neutral_of(op, dtype.kind, dtype.bits), dtype))
+
+
+def _is_of_letters(stmt: Assign) -> bool:
+    """Whether the guard of an assignment, if it has one, reads nothing that a statement changes."""
+    return stmt.free.where is None or not reads(stmt.free.where)
 
 
 def _range_tests(r: Range) -> Iterator[Expr]:

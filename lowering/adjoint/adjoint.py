@@ -57,6 +57,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
 from .activity import active_nodes, differentiable_reads, refuse_orders
+from .dead_stores import without_dead_stores
 from .kept import Kept, Names, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .rules import NotDifferentiable, apply, number, partials
@@ -108,14 +109,17 @@ def adjoint(
         raise NotDifferentiable(text, procedure.span)
     results = tuple(cotangents[node.id] for node in inputs)
     given, seeds = _seeds(outputs, cotangents, names, seeded)
-    new_locals = (n for n in names.nodes if n not in results and n not in given)
+    new_locals = [n for n in names.nodes if n not in results and n not in given]
+    made = {node.id for node in (*new_locals, *results)}
+    whole = (*forward, *allocated, *seeds, *backward)
+    needed = without_dead_stores(whole, made, (*procedure.results, *results))
     new = replace(
         procedure,
         name=f"{procedure.name}_gradient",
         parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
-        body=(*forward, *allocated, *seeds, *backward),
+        body=needed,
     )
     return Adjoint(new, results)
 

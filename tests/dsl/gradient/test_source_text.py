@@ -59,3 +59,22 @@ def f(x, mod, pad, i, k):
     with pe.override("numpy"):
         derived = pe.gradient(f, wrt=("x", "mod", "pad"))(x, np.ones(2), np.ones(2), 2.0, 1)
     assert [one.tolist() for one in derived] == [[2.0, 2.0], [2.0, 0.0], [0.0, 8.0]]
+
+
+def test_guards_of_letters_are_written_once_and_equal_statements_are_not() -> None:
+    text = """
+def f(x, w):
+    y = np.zeros(4)
+    y[1:] += x[1:] * w[:-1] * x[:-1]
+    y[1:] += w[:-1]
+    y[1:] += w[:-1]
+    return np.sum(y)
+"""
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    x, w = np.arange(1.0, 5.0), np.arange(4.0)
+    with pe.override("numpy"):
+        step = pe.gradient(f, wrt=("x", "w"))
+        d_x, d_w = step(x, w)
+    assert d_x.tolist() == [0.0, 3.0, 10.0, 6.0]
+    assert d_w.tolist() == [4.0, 8.0, 14.0, 0.0]
+    assert step.source.count("if i < 3:") == 2

@@ -27,12 +27,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Batch", "CdError", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel",
-    "Derivative", "Device", "Field", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline",
-    "Trace", "__version__", "backends", "backward", "bf16", "bisect", "c128", "c64", "cd",
-    "cd_from_source", "checked", "clamp", "comment", "compare", "deferred", "device", "eval", "f16",
-    "f32", "f64", "gradient", "i16", "i32", "i64", "i8", "idx", "jvp", "load", "memory", "override",
-    "pad", "plan", "profile", "reset", "save", "settings", "sync", "tensor", "trace", "u16", "u32",
-    "u64", "u8", "use", "value_and_gradient", "vjp", "wrap",
+    "Derivative", "Device", "Field", "GradientCheck", "Plan", "Routine", "Run", "Stream", "Tensor",
+    "Timeline", "Trace", "__version__", "backends", "backward", "bf16", "bisect", "c128", "c64",
+    "cd", "cd_from_source", "check_gradient", "checked", "clamp", "comment", "compare", "deferred",
+    "device", "eval", "f16", "f32", "f64", "gradient", "i16", "i32", "i64", "i8", "idx", "jvp",
+    "load", "memory", "override", "pad", "plan", "profile", "reset", "save", "settings", "sync",
+    "tensor", "trace", "u16", "u32", "u64", "u8", "use", "value_and_gradient", "vjp", "wrap",
 ]  # fmt: skip
 
 _HOMES = {

@@ -88,6 +88,7 @@ PARTS = (
     Part("interrupts", "tests.backends.runtime.random_interrupts", (), (0, 100, 20_000), "--count"),
     Part("plans", "tests.backends.runtime.plan.random_plans", (), (0, 60, 100_000), "--plans"),
     Part("calls", "tests.dsl.api.random_calls", (), (0, 100, 100_000)),
+    Part("gradients", "tests.lowering.adjoint.random_gradients", (), (0, 20, 5_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
@@ -96,7 +97,8 @@ drawn thresholds) and large (as users run them), functions of plain Python, prog
 write comes before a read and about what iterations leave to others, programs of many calls in
 processes that share a cache, kernels whose threads are fibres, NumPy's functions on small and large
 arrays, and at drawn settings, loops over lanes as vectors, routines over streams, interrupts of
-calls, plans, calls in plans and by hand, processes that share a cache, and texts with faults."""
+calls, plans, calls in plans and by hand, gradients against differences, processes that share a
+cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -81,11 +81,11 @@ def compare(
     Integers and booleans must always be equal. `wanted` are filters of `trace`. Raises CdTypeError
     CD0875 for arguments or backends that are not in a tuple or list, and what the calls raise.
     """
-    _require_items("args", args, "(x,)")
+    require_items("args", args, "(x,)")
     if "backend" in wanted:
         wanted_backend = wanted["backend"]
         raise _argument_error("backend", wanted_backend, f"backends={('numpy', wanted_backend)}")
-    _require_items("backends", backends, "backends=('numpy', 'cc')")
+    require_items("backends", backends, "backends=('numpy', 'cc')")
     if isinstance(function, BoundFunction | MethodType):  # the object is an argument, too
         owner: object = function.__self__
         function, args = function.__func__, (owner, *args)
@@ -107,7 +107,7 @@ def compare(
     return Comparison(tuple(backends), tuple(traces), tuple(results), first_difference)
 
 
-def _require_items(name: str, given: object, instead: str) -> None:
+def require_items(name: str, given: object, instead: str) -> None:
     """Raise CdTypeError CD0875 for a single item in place of a tuple or list of items."""
     if not isinstance(given, tuple | list):
         raise _argument_error(name, given, instead)
@@ -179,7 +179,7 @@ def bisect(
     CdTypeError CD0875 for arguments that are not in a tuple or list, and what compiling the call
     raises.
     """
-    _require_items("args", args, "(x,)")
+    require_items("args", args, "(x,)")
     with settings.override(**_profile(rtol, atol)):
         return find_first_change(*function.matched(*args), rtol, atol)
 

@@ -18,6 +18,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 
+import numpy as np
+
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label
 from ..gradient.requests import (
@@ -32,7 +34,9 @@ from ..gradient.requests import (
 )
 from ..gradient.specializations import DerivedSpecializations, text_of, with_parameters
 from ..source.definition import Definition
+from ..values.call_site import Word
 from .cd import CdFunction
+from .words import comment
 
 Function = CdFunction[..., Any]
 
@@ -94,6 +98,12 @@ class Derivative(CdFunction[..., Any]):
                 )
             )  # fmt: skip
         return text_of(latest, self.surface)
+
+    @property
+    def names(self) -> dict[str, object]:
+        """The global names that a source uses, for `cd_from_source`: three words of sorts, too."""
+        words = {name: Word(name) for name in ("rank", "of_rank", "ordinal")}
+        return {"np": np, "comment": comment, **words}
 
     def on(self, backend: str) -> Derivative:
         """Return the same derivative on another backend; the same object every time."""

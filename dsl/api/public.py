@@ -14,6 +14,7 @@ from ..tracing.trace import Trace
 from .cd import CdFunction, cd, cd_from_source
 from .compare import Comparison, bisect, compare
 from .data_parallel import DataParallel
+from .gradient_check import GradientCheck, check_gradient
 from .gradients import Derivative, backward, gradient, jvp, value_and_gradient, vjp
 from .plans import deferred, eval, plan, sync
 from .profile import profile
@@ -26,9 +27,10 @@ c64, c128 = TYPES["c64"], TYPES["c128"]
 
 __all__ = [
     "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Derivative",
-    "Device", "Field", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline", "Trace",
-    "backward", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source", "checked", "clamp",
-    "comment", "compare", "deferred", "device", "eval", "f16", "f32", "f64", "gradient", "i16",
-    "i32", "i64", "i8", "jvp", "load", "memory", "pad", "plan", "profile", "save", "sync", "tensor",
-    "trace", "u16", "u32", "u64", "u8", "value_and_gradient", "vjp", "wrap",
+    "Device", "Field", "GradientCheck", "Plan", "Routine", "Run", "Stream", "Tensor", "Timeline",
+    "Trace", "backward", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source", "check_gradient",
+    "checked", "clamp", "comment", "compare", "deferred", "device", "eval", "f16", "f32", "f64",
+    "gradient", "i16", "i32", "i64", "i8", "jvp", "load", "memory", "pad", "plan", "profile",
+    "save", "sync", "tensor", "trace", "u16", "u32", "u64", "u8", "value_and_gradient", "vjp",
+    "wrap",
 ]  # fmt: skip

@@ -11,11 +11,12 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from types import MappingProxyType
 
 from ...base.dataclass import dataclass
+from ...lowering.adjoint.adjoint import all_of
 from ...lowering.adjoint.kept import index_symbols
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
     Alloc,
@@ -34,39 +35,30 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import (
-    Apply,
-    Cast,
-    Const,
-    Domain,
-    Dynamic,
-    Expr,
-    Index,
-    Read,
-    Select,
-    rebuild,
-    walk,
-)
-from ...lowering.ir.indexing import Affine, Range, Symbol, minimum, var
-from ...lowering.ir.indexing import substitute as in_index
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select, reads
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
-from ...lowering.ir.rewrite import Rewrite, rewrite, substitute_expr
-from ...lowering.ir.text import INFIX, Scope, element_text, expr_text, index_text, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, statements
+from ...lowering.ir.rewrite import Rewrite, rewrite
+from ...lowering.ir.text import INFIX, Scope, reduction_name
+from ...lowering.ir.walk import direct_reads, direct_writes, statements, uses
+from .letters import (
+    ends,
+    is_empty,
+    letters_with_ranges,
+    position_in_text,
+    with_letters_of_their_own,
+    with_plain_letters,
+)
+from .spelling import element_text, folded, index_text, value_text
 
 _INDENT = "    "
-_RESERVED = frozenset({
-    *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, "mean", "prod", "np", "where",
+RESERVED = frozenset({
+    *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, *dtypes.BY_SHORT, "bool_", "clamp", "clip",
+    "comment", "inf", "maximum", "mean", "memory", "minimum", "nan", "np", "pad", "pi", "prod",
+    "square", "where", "wrap",
 })  # fmt: skip
 """What no array may be called: words of the language."""
-_NUMPY = {
-    "fmax": "np.fmax", "fmin": "np.fmin", "isnan": "np.isnan",
-    "isinf": "np.isinf", "isfinite": "np.isfinite", "signbit": "np.signbit", "hypot": "np.hypot",
-    "copysign": "np.copysign", "logaddexp": "np.logaddexp", "heaviside": "np.heaviside",
-    "arctan2": "np.arctan2", "cbrt": "np.cbrt", "sign": "np.sign", "fmod": "np.fmod",
-    "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
-}  # fmt: skip
 _CHECKED = frozenset(("CD0301", "CD0302", "CD0407", "CD0445", "CD0461", "CD0464", "CD0601"))
 """The codes of checks that the text makes anyway: of sizes, positions and Python's numbers."""
 _UPDATES = {"or": "|", "and": "&"}
@@ -77,36 +69,39 @@ def source_text(
     name: str,
     results: Sequence[Node],
     spelled: Mapping[int, str] = MappingProxyType({}),
-    parameters: Sequence[str] | None = None,
+    parameters: Sequence[str] = (),
 ) -> str:
     """Return the text of a function that computes what a procedure does, and returns `results`.
 
     `spelled` is what arrays are called, by their ids, and `parameters` what the function takes
-    where that is not its arrays. It prints nothing. Precondition: no `Reduce`, and no jumps.
+    where that is not its arrays. It prints nothing. Precondition: no `Reduce`. Raises
+    NotDifferentiable for what the language has no text for.
     """
-    text = _text_of(procedure, spelled, parameters or ())
-    lines = [*text.declarations(), *text.body(procedure.body, 1)]
-    names = parameters or [text.scope.node(p.node) for p in procedure.parameters]
+    body = rewrite(procedure.body, Rewrite(expr=folded))
+    text = _text_of(replace(procedure, body=body), spelled, parameters)
+    lines = [*text.declarations(), *text.body(body, 1)]
+    names = [text.scope.node(p.node).partition("[")[0] for p in procedure.parameters]
     if results:
         lines.append(f"{_INDENT}return {', '.join(map(text.scope.node, results))}")
-    return "\n".join((f"def {name}({', '.join(names)}):", *lines, ""))
+    return "\n".join((f"def {name}({', '.join(parameters or names)}):", *lines, ""))
 
 
 def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Sequence[str]) -> _Text:
     """Return the writer of a procedure, with a name for all that has one in the whole function."""
     scope = Scope(nodes=dict(spelled))
-    for number, word in enumerate((*sorted(_RESERVED), *parameters)):
+    for number, word in enumerate((*sorted(RESERVED), *parameters)):
         scope.symbols[Symbol(word, -(10**6) - number)] = word
     for parameter in procedure.parameters:
-        name = scope.node(parameter.node)
+        name = _named(parameter.node, scope)
         for axis, extent in enumerate(parameter.node.shape):
             if extent.symbol is not None:
                 scope.symbols.setdefault(extent.symbol, f"{name}.shape[{axis}]")
     for node in (*procedure.locals, *procedure.results):
-        scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
+        _named(node, scope)
     inside = statements(procedure.body)
     scalars = {p.node.id for p in procedure.parameters if not p.node.rank and not p.written}
     given: set[Symbol] = set()
+    variables = {stmt.symbol for stmt in inside if isinstance(stmt, For | Let)}
     for stmt in inside:
         match stmt:
             case Let(symbol, Read(node, ())) if node.id in scalars:
@@ -116,8 +111,18 @@ def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Seque
                 scope.symbol(symbol)
             case _:
                 pass
+    for p in procedure.parameters:
+        if p.written and not p.node.rank:  # an array, whose name alone would be another one for it
+            name = scope.nodes[p.node.id]
+            scope.symbols[Symbol(name, -2 * 10**6 - p.node.id)] = name
+            scope.nodes[p.node.id] = f"{name}[()]"
     allocated = frozenset(stmt.node.id for stmt in inside if isinstance(stmt, Alloc))
-    return _Text(procedure, scope, allocated, frozenset(given))
+    return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables))
+
+
+def _named(node: Node, scope: Scope) -> str:
+    """Return the name of an array, an identifier whatever its label is."""
+    return scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,8 @@ class _Text:
     """The ids of the arrays of run-time shape."""
     given: frozenset[Symbol]
     """The symbols that are integer arguments."""
+    variables: frozenset[Symbol]
+    """The symbols of loops and of integers."""
 
     def declarations(self) -> Iterator[str]:
         """Yield the lines that create locals and results which no first assignment creates."""
@@ -153,14 +160,21 @@ class _Text:
         name = self.scope.node(node)
         if not node.rank:
             return f"{name} = {_zero(node.dtype)}"
-        sizes = [index_text(extent, self.scope) for extent in node.shape]
+        extents = [const(0) if (e.constant or 0) < 0 else e for e in node.shape]
+        sizes = [index_text(extent, self.scope) for extent in extents]
         shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
         element = "" if node.dtype is dtypes.float64 else f", {node.dtype.short}"
         return f"{name} = np.zeros({shape}{element})"
 
     def body(self, body: Iterable[Statement], depth: int) -> list[str]:
-        """Return the lines of a body."""
-        lines = [line for stmt in body for line in self.statement(stmt, depth)]
+        """Return the lines of a body; tests of letters alone are written once for neighbours."""
+        lines: list[str] = []
+        guard = ""
+        for stmt in body:
+            new = self.statement(stmt, depth)
+            is_guarded = isinstance(stmt, Assign) and _is_of_letters(stmt) and len(new) > 1
+            lines += new[1:] if is_guarded and new[0] == guard else new
+            guard = new[0] if is_guarded else "" if new else guard
         return lines or [_INDENT * depth + "pass"]
 
     def statement(self, stmt: Statement, depth: int) -> list[str]:
@@ -177,14 +191,10 @@ class _Text:
                 return [indent + head, *self.body(body, depth + 1)]
             case While(prelude, test, body):
                 if prelude:
-                    stop = (
-                        [
-                            f"{indent}{_INDENT}if not ({self.expr(test)}):",
-                            f"{indent}{_INDENT * 2}break",
-                        ]
-                        if test != Const(True, dtypes.bool_)
-                        else []
-                    )
+                    stop = [
+                        f"{indent}{_INDENT}if not ({self.expr(test)}):",
+                        f"{indent}{_INDENT * 2}break",
+                    ] * (test != Const(True, dtypes.bool_))
                     inside = [line for s in prelude for line in self.statement(s, depth + 1)]
                     return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
                 return [f"{indent}while {self.expr(test)}:", *self.body(body, depth + 1)]
@@ -216,10 +226,10 @@ class _Text:
         fault, inner = stmt.fault, replace(self, scope=self.scope.inner())
         if fault.code in _CHECKED:
             return []
-        binders = ", ".join(inner.binder(r, set()) for r in stmt.over.ranges)
-        where, test = stmt.over.where, stmt.test
+        binders, where = inner.binders(stmt.over, set())
+        test = stmt.test
         holds = inner.expr(test if where is None else Select(where, test, Const(True, test.dtype)))
-        known = f"all[{binders}]({holds})" if binders else f"({holds})"
+        known = f"all[{', '.join(binders)}]({holds})" if binders else f"({holds})"
         name = fault.kind.removeprefix("Cd")
         name = name if hasattr(builtins, name) else "ValueError"
         message = re.sub(r"\{\d+\}", "...", fault.message).removeprefix(f"{name}: ")
@@ -227,52 +237,63 @@ class _Text:
 
     def expr(self, expr: Expr) -> str:
         """Return an expression as text."""
-        return _expr(expr, self.scope)
+        return value_text(expr, self.scope)
+
+    def with_own_letters(self, stmt: Assign) -> Assign:
+        """Return an assignment whose letters are no variables."""
+        return with_letters_of_their_own(stmt, self.variables)
 
     def assign(self, stmt: Assign) -> list[str]:
         """Return the lines of an assignment; those of argmax and the like have two."""
-        stmt = _with_plain_letters(_with_letters_of_sums(stmt))
+        if is_empty(stmt):
+            return []
+        stmt = with_plain_letters(_with_letters_on_the_left(self.with_own_letters(stmt)))
         scope = self.scope.inner()
         inner = replace(self, scope=scope)
-        bare = _free_letters_are_plain(stmt)
-        guards = [
-            test
-            for r in stmt.free.ranges
-            if r.symbol not in bare
-            for test in _range_tests(r, scope)
-        ]
-        if stmt.free.where is not None:
-            guards.append(inner.expr(stmt.free.where))
-        if stmt.pair is None:
-            written = [inner.update(stmt, bare)]
-        else:
-            position = replace(stmt, pair=None, target=stmt.pair.access)
-            best = "max" if stmt.op is not None and stmt.op.name == "argmax" else "min"
-            written = [inner.update(position, bare, f"arg{best}")]
-            written.append(inner.update(replace(stmt, pair=None), bare, best))
-        if not guards:
-            return written
-        guard = f"if {' and '.join(guards)}:"
-        return [line for one in written for line in (guard, _INDENT + one)]
+        bare = letters_with_ranges(stmt)
+        spans = (r for r in stmt.free.ranges if r.symbol not in bare)
+        guards = [test for r in spans for test in _range_tests(r)]
+        guards += [stmt.free.where] if stmt.free.where is not None else []
+        lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
+        guard = all_of(guards)
+        if guard is None:
+            return lines
+        head = f"if {inner.expr(guard)}:"
+        if _is_of_letters(stmt):
+            return [head, *(_INDENT + line for line in lines)]
+        return [text for line in lines for text in (head, _INDENT + line)]
+
+    def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:
+        """Return the lines that set a position and then the value there, without guards."""
+        assert stmt.pair is not None and stmt.op is not None
+        best = stmt.op.name.removeprefix("arg")
+        position = replace(stmt, pair=None, target=stmt.pair.access)
+        offset = stmt.pair.position - position_in_text(stmt.reduced.ranges)
+        if offset.symbols() & {r.symbol for r in stmt.reduced.ranges}:
+            raise NotDifferentiable("an extreme of several axes of unlike beginnings", stmt.span)
+        first = self.update(position, bare, stmt.op.name)
+        if not stmt.reduced.ranges:
+            left = element_text(position.target.node, position.target.index, self.scope)
+            first = f"{left} = {index_text(offset, self.scope)}"
+        elif offset.constant != 0:
+            sign, size = ("-", -offset) if (offset.constant or 0) < 0 else ("+", offset)
+            first += f" {sign} {index_text(size, self.scope)}"
+        return [first, self.update(replace(stmt, pair=None), bare, best)]
 
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""
-        left = element_text(stmt.target.node, _spelled(stmt.target.index), self.scope)
-        if not stmt.target.index and any(
-            p.node == stmt.target.node for p in self.procedure.parameters
-        ):
-            left += "[...]"  # without it the name would be bound again
+        left = element_text(stmt.target.node, stmt.target.index, self.scope)
         value, ranges = stmt.value, stmt.reduced.ranges
-        binders = [self.binder(r, bare) for r in ranges]
-        where = stmt.reduced.where
+        binders, where = self.binders(stmt.reduced, bare)
         if reduction or stmt.op is not None and stmt.initialize:
             assert stmt.op is not None
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
-            if not binders and not reduction:  # the neutral element turns -0.0 into 0.0
-                start = f"{_zero(value.dtype)} + " if stmt.op.name == "add" else ""
-                return f"{left} = {start}({inside})"
-            return f"{left} = {name}[{', '.join(binders)}]({inside})"
+            return (
+                f"{left} = {name}[{', '.join(binders)}]({inside})"
+                if binders
+                else (f"{left} = {inside}")
+            )
         if stmt.op is None:
             return f"{left} = {self.expr(value)}"
         if stmt.op.name not in INFIX:
@@ -289,13 +310,24 @@ class _Text:
         inside = self.expr(_conditional(value, where, stmt))
         return f"{left} {sign}= {name}[{', '.join(binders)}]({inside})"
 
-    def binder(self, r: Range, bare: set[Symbol]) -> str:
-        """Return the binder of a letter in a reduction."""
-        name = self.scope.symbol(r.symbol)
-        if r.symbol in bare:
-            return name
-        lo, hi = index_text(r.lo, self.scope), index_text(r.hi, self.scope)
-        return f"{name} in range({hi})" if lo == "0" else f"{name} in range({lo}, {hi})"
+    def binders(self, domain: Domain, bare: set[Symbol]) -> tuple[list[str], Expr | None]:
+        """Return the binders of a reduction's letters, and the test for what these do not tell."""
+        texts: list[str] = []
+        where: Expr | None = domain.where
+        letters = {r.symbol for r in domain.ranges}
+        for r in reversed(domain.ranges):
+            name = self.scope.symbol(r.symbol)
+            if r.symbol in bare:
+                texts.insert(0, name)
+                continue
+            (lo, *also_lo), (hi, *also_hi) = ends(r, letters)
+            first, last = index_text(lo, self.scope), index_text(hi, self.scope)
+            among = f"range({last})" if first == "0" else f"range({first}, {last})"
+            texts.insert(0, f"{name} in {among}")
+            tests = [_compared("ge", r.symbol, end) for end in also_lo]
+            tests += [_compared("lt", r.symbol, end) for end in also_hi]
+            where = all_of([*tests, where] if where is not None else tests)
+        return texts, where
 
 
 def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
@@ -309,33 +341,45 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
     return Select(where, value, Const(neutral_of(op, dtype.kind, dtype.bits), dtype))
 
 
-def _range_tests(r: Range, scope: Scope) -> Iterator[str]:
-    name = scope.symbol(r.symbol)
-    if r.lo.constant != 0:
-        yield f"{name} >= {index_text(r.lo, scope)}"
-    yield f"{name} < {index_text(r.hi, scope)}"
+def _is_of_letters(stmt: Assign) -> bool:
+    """Whether the guard of an assignment, if it has one, reads nothing that a statement changes."""
+    return stmt.free.where is None or not reads(stmt.free.where)
 
 
-def _with_letters_of_sums(stmt: Assign) -> Assign:
-    """Return an update that sums over the letters that its target does not have."""
-    if stmt.op is None or stmt.initialize:
-        return stmt
+def _range_tests(r: Range) -> Iterator[Expr]:
+    lo, hi = ends(r)
+    yield from (_compared("ge", r.symbol, end) for end in lo if end.constant != 0)
+    yield from (_compared("lt", r.symbol, end) for end in hi)
+
+
+def _compared(name: str, symbol: Symbol, end: Affine) -> Expr:
+    return Apply(OPS[name], (Position(var(symbol)), Position(end)), dtypes.bool_)
+
+
+def _with_letters_on_the_left(stmt: Assign) -> Assign:
+    """Return an assignment whose free letters are on its left: over others updates are summed, and
+    what is assigned at all of their points is assigned once."""
     used = {s for at in stmt.target.index for s in index_symbols(at)}
     moved = tuple(r for r in stmt.free.ranges if r.symbol not in used)
     if not moved:
         return stmt
     free = tuple(r for r in stmt.free.ranges if r.symbol in used)
-    tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]
-    where = None
-    for test in tests:
-        where = test if where is None else Apply(OPS["and"], (where, test), dtypes.bool_)
-    return replace(stmt, free=Domain(free), reduced=Domain((*moved, *stmt.reduced.ranges), where))
+    if stmt.op is not None and not stmt.initialize:
+        tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]
+        reduced = Domain((*moved, *stmt.reduced.ranges), all_of(tests))
+        return replace(stmt, free=Domain(free), reduced=reduced)
+    once = replace(stmt, free=Domain(free, stmt.free.where))
+    letters = {r.symbol for r in moved}
+    sizes = [(r.hi - r.lo).constant or 0 for r in moved]
+    if min(sizes) < 1 or letters & uses(once):
+        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+    return once
 
 
 def _creates(stmt: Assign) -> bool:
     """Whether an assignment sets all elements of its target, by letters alone."""
     node, free = stmt.target.node, {r.symbol: r for r in stmt.free.ranges}
-    if not (stmt.op is None or stmt.initialize) or stmt.free.where is not None:
+    if not (stmt.op is None or stmt.initialize) or stmt.free.where is not None or is_empty(stmt):
         return False
     if stmt.pair is not None:
         return False
@@ -345,101 +389,7 @@ def _creates(stmt: Assign) -> bool:
     return all(
         s is not None and s in free and free[s].lo.constant == 0 and free[s].hi == extent
         for s, extent in zip(symbols, node.shape, strict=True)
-    ) and bool(_free_letters_are_plain(stmt, of_values=True) >= set(free))
-
-
-def _plain_sizes(stmt: Assign, of_values: bool = False) -> dict[Symbol, set[Affine]]:
-    """Return the sizes of the axes that each letter subscripts alone."""
-    accesses = [] if of_values else [(stmt.target.node, stmt.target.index)]
-    if stmt.pair is not None and not of_values:
-        accesses.append((stmt.pair.access.node, stmt.pair.access.index))
-    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
-    accesses += [(p.node, p.index) for e in exprs for p in walk(e) if isinstance(p, Read)]
-    found: dict[Symbol, set[Affine]] = {}
-    for node, index in accesses:
-        for at, extent in zip(index, node.shape, strict=True):
-            if isinstance(at, Affine) and at.symbol is not None:
-                found.setdefault(at.symbol, set()).add(extent)
-    return found
-
-
-def _free_letters_are_plain(stmt: Assign, of_values: bool = False) -> set[Symbol]:
-    """Return the letters whose ranges follow from their plain uses."""
-    sizes = _plain_sizes(stmt, of_values)
-    return {
-        r.symbol
-        for r in (*stmt.free.ranges, *stmt.reduced.ranges)
-        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi}
-    }
-
-
-def _with_plain_letters(stmt: Assign) -> Assign:
-    """Return an assignment whose letters subscript alone only axes of one size each: others are
-    shifted, or bounded by the size where that leaves a free letter no axis, or moves positions."""
-    for domain in ("free", "reduced"):
-        for r in getattr(stmt, domain).ranges:
-            is_position = stmt.pair is not None and r.symbol in stmt.pair.position.symbols()
-            for shift in count():
-                changed = _shifted(stmt, r.symbol, shift)
-                sizes = _plain_sizes(changed).get(r.symbol, ())
-                if len(sizes) <= 1:
-                    break
-            is_lost = not sizes and domain == "free"
-            stmt = _bounded(stmt, r) if shift and (is_lost or is_position) else changed
-    return stmt
-
-
-def _bounded(stmt: Assign, r: Range) -> Assign:
-    """Return an assignment in which a letter subscripts alone axes of one size: the target's, or
-    that of its range."""
-    target = [
-        extent for at, extent in zip(stmt.target.index, stmt.target.node.shape, strict=True)
-        if at == var(r.symbol)
-    ]  # fmt: skip
-    sizes = _plain_sizes(stmt)[r.symbol]
-    kept = target[0] if target else r.hi if r.hi in sizes else min(sizes, key=repr)
-
-    def bounded(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
-        return tuple(
-            minimum(at, extent - 1) if at == var(r.symbol) and extent != kept else at
-            for at, extent in zip(index, node.shape, strict=True)
-        )
-
-    def on_expr(expr: Expr) -> Expr:
-        expr = rebuild(expr, on_expr, lambda index: index)
-        return (
-            replace(expr, index=bounded(expr.node, expr.index)) if isinstance(expr, Read) else expr
-        )
-
-    (new,) = rewrite((stmt,), Rewrite(on_expr))
-    return replace(
-        new, target=replace(new.target, index=bounded(new.target.node, new.target.index))
-    )
-
-
-def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
-    """Return an assignment in which a letter runs through numbers that are `shift` higher."""
-    if not shift:
-        return stmt
-    values = {symbol: var(symbol) - shift}
-    by = Rewrite(lambda e: substitute_expr(e, values), lambda index: in_index(index, values))
-    (new,) = rewrite((stmt,), by)  # of a symbol that the statement binds itself
-
-    def moved(domain: Domain, given: Domain) -> Domain:
-        return Domain(
-            tuple(
-                Range(r.symbol, r.lo + shift, r.hi + shift) if r.symbol == symbol
-                else Range(r.symbol, *(_moved(e, symbol, shift) for e in (r.lo, r.hi)))
-                for r in given.ranges
-            ),
-            domain.where,
-        )  # fmt: skip
-
-    return replace(new, free=moved(new.free, stmt.free), reduced=moved(new.reduced, stmt.reduced))
-
-
-def _moved(index: Affine, symbol: Symbol, shift: int) -> Affine:
-    return in_index(index, {symbol: var(symbol) - shift})
+    ) and bool(letters_with_ranges(stmt, of_values=True) >= set(free))
 
 
 def _zero(dtype: DType) -> str:
@@ -450,25 +400,3 @@ def _zero(dtype: DType) -> str:
             return "0.0"
         case _:
             return f"{dtype.short}(0)"
-
-
-def _spelled(index: tuple[Index, ...]) -> tuple[Index, ...]:
-    return tuple(Dynamic(_worded(at.value)) if isinstance(at, Dynamic) else at for at in index)
-
-
-def _expr(expr: Expr, scope: Scope) -> str:
-    return expr_text(_worded(expr), scope)
-
-
-def _worded(expr: Expr) -> Expr:
-    """Return an expression whose operations print as words of the language."""
-    expr = rebuild(expr, _worded, lambda index: index)
-    match expr:
-        case Select(test, yes, Const(False)):
-            return Apply(OPS["and"], (test, yes), dtypes.bool_)
-        case Cast(value, dtype) if value.dtype == dtype:
-            return value
-        case Apply(op, args, dtype) if op.name in _NUMPY:
-            return Apply(replace(op, name=_NUMPY[op.name]), args, dtype)
-        case _:
-            return expr

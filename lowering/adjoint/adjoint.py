@@ -52,7 +52,7 @@ from ..ir.expressions import (
     reads,
     rebuild,
 )
-from ..ir.indexing import Affine, Range, Symbol, var
+from ..ir.indexing import Affine, Range, Symbol, const, maximum, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_writes, free_symbols, statements, uses
@@ -304,7 +304,7 @@ class _Writer:
     ) -> list[Statement]:
         """Return the adjoint of an assignment; `after` receives what keeps its own results."""
         target = stmt.target
-        if target.node.id not in self.active:
+        if target.node.id not in self.active or _is_empty(stmt.free):
             return []
         if target.node.dtype.kind == "c" or target.node.dtype.bits == 16:
             raise NotDifferentiable(f"values of {target.node.dtype}", stmt.span)
@@ -434,7 +434,7 @@ class _Terms:
         tests = [kept.reads(test, stmt, before) for test in where]
         if self.selected is not None:
             tests.append(self.selected)
-        condition = _all_of(tests)
+        condition = all_of(tests)
         for (read, choices), products in self.found.items():
             cotangents = combined(products)
             index = kept.index(read.index, stmt, before)
@@ -450,9 +450,9 @@ class _Terms:
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
             first, rest = _parted(conditions, {r.symbol for r in reduced})
             if not rest:
-                yield from self._sum(target, cotangents, Domain(free, _all_of(first)), reduced)
+                yield from self._sum(target, cotangents, Domain(free, all_of(first)), reduced)
                 continue
-            domains = Domain(free, _all_of(first)), Domain(reduced, _all_of(rest))
+            domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
             value = self._written(cotangents, target, ranges)
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
@@ -465,18 +465,20 @@ class _Terms:
         parts = [product.split(inner) for product in cotangents]
         common = parts[0][1]
         place = self.writer.kept.places[id(self.stmt)]
-        static = all((r.hi - r.lo).constant is not None for r in free.ranges)
+        sizes = [r.hi - r.lo for r in free.ranges]
+        static = all(size.constant is not None for size in sizes)
         if (
             common.is_number
             or any(outside != common for _, outside in parts[1:])
             or all(inside.is_number for inside, _ in parts)
             or not (static or not place.loops)
+            or any(size.constant is not None and size.constant <= 0 for size in sizes)
         ):
             value = self._written(cotangents, target, (*free.ranges, *reduced))
             domain = Domain(reduced)
             yield Assign(target, OPS["add"], False, value, free, domain, span=self.stmt.span)
             return
-        shape = tuple(r.hi - r.lo for r in free.ranges)
+        shape = tuple(size if static or size.symbol else maximum(size, const(0)) for size in sizes)
         dtype = target.node.dtype
         node = self.writer.names.array(f"{target.node.label}_sum", shape, dtype)
         if node.static_shape is None:
@@ -509,7 +511,12 @@ class _Terms:
         return change(known)
 
 
-def _all_of(tests: Sequence[Expr]) -> Expr | None:
+def _is_empty(domain: Domain) -> bool:
+    sizes = [(r.hi - r.lo).constant for r in domain.ranges]
+    return any(size is not None and size <= 0 for size in sizes)
+
+
+def all_of(tests: Sequence[Expr]) -> Expr | None:
     """Return the conjunction of tests, of which a later one is evaluated where the others hold."""
     whole: Expr | None = None
     for test in tests:

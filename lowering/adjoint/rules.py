@@ -146,7 +146,10 @@ def _power(x: Expr, exponent: complex) -> Expr:
 def _extremum(expr: Apply) -> Partials:
     """One for the operand that is returned, zero for the other."""
     left, right = expr.args
-    takes_left = apply("ge" if expr.op.name in ("max", "fmax") else "le", left, right)
+    takes_left: Expr = apply("ge" if expr.op.name in ("max", "fmax") else "le", left, right)
+    if expr.op.name in ("fmax", "fmin"):  # the other operand of a NaN
+        no_right = Apply(OPS["isnan"], (right,), dtypes.bool_)
+        takes_left = Apply(OPS["or"], (takes_left, no_right), dtypes.bool_)
     one, zero = number(1.0, expr.dtype), number(0.0, expr.dtype)
     return Select(takes_left, one, zero), Select(takes_left, zero, one)
 

@@ -400,6 +400,12 @@ def gradient_without_a_source() -> object:
     return pe.gradient(f, wrt="x").source
 
 
+def gradient_that_differences_do_not_confirm() -> object:
+    """Demand digits of a derivative at a kink."""
+    f = pe.cd_from_source("def f(x):\n    return np.maximum(x, 0.0).sum()\n", {"np": np})
+    return pe.check_gradient(f, (np.array([2.0, 0.0]),), wrt="x", digits=6)
+
+
 def _streams(*names: str) -> list[pe.Stream]:
     """New streams with names that do not depend on what ran before."""
     streams = [pe.device("numpy").stream() for _ in names]

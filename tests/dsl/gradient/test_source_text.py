@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.gradient.source_text import source_text
+from plusequals.dsl.gradient.source_text import RESERVED, source_text
+from plusequals.dsl.numpy.table import WORDS
 from tests.lowering.adjoint.test_adjoint import FUNCTIONS, case_of
 
 DENSE = """
@@ -35,3 +36,45 @@ def test_the_text_computes_what_the_assignments_do(name: str) -> None:
     found = g(*values, *(one if np.ndim(one) else float(one) for one in given))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_no_array_is_called_as_a_word_is() -> None:
+    assert set(WORDS) <= RESERVED
+
+
+def test_arrays_have_names_that_the_language_reads() -> None:
+    text = """
+def f(x, mod, pad, i, k):
+    any_2 = np.any(x > 0.5)
+    where = x * mod[0] + pad[1] * i
+    for t in range(k):
+        if k != 1:
+            break
+    else:
+        where = where * 2.0
+    return np.sum(where) if any_2 else 0.0
+"""
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    x = np.array([0.25, 0.75])
+    with pe.override("numpy"):
+        derived = pe.gradient(f, wrt=("x", "mod", "pad"))(x, np.ones(2), np.ones(2), 2.0, 1)
+    assert [one.tolist() for one in derived] == [[2.0, 2.0], [2.0, 0.0], [0.0, 8.0]]
+
+
+def test_guards_of_letters_are_written_once_and_equal_statements_are_not() -> None:
+    text = """
+def f(x, w):
+    y = np.zeros(4)
+    y[1:] += x[1:] * w[:-1] * x[:-1]
+    y[1:] += w[:-1]
+    y[1:] += w[:-1]
+    return np.sum(y)
+"""
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    x, w = np.arange(1.0, 5.0), np.arange(4.0)
+    with pe.override("numpy"):
+        step = pe.gradient(f, wrt=("x", "w"))
+        d_x, d_w = step(x, w)
+    assert d_x.tolist() == [0.0, 3.0, 10.0, 6.0]
+    assert d_w.tolist() == [4.0, 8.0, 14.0, 0.0]
+    assert step.source.count("if i < 3:") == 2

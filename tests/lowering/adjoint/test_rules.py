@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.base.diagnostic import NOWHERE
 from plusequals.lowering.adjoint.rules import NotDifferentiable, apply, number, partials
 from plusequals.lowering.ir import dtypes
@@ -78,3 +79,13 @@ def test_products_and_signs_are_folded() -> None:
 def test_a_refusal_knows_why_and_where() -> None:
     why = NotDifferentiable("a sort", NOWHERE)
     assert (why.reason, why.span) == ("a sort", NOWHERE)
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_the_operand_beside_a_nan_has_the_derivative(name: str) -> None:
+    f = pe.cd_from_source(f"def f(x, y):\n    return np.sum(np.{name}(x, y))\n", {"np": np})
+    x, y = np.array([1.0, np.nan, 1.0]), np.array([np.nan, 1.0, 1.0])
+    with pe.override("numpy"):
+        d_x, d_y = pe.gradient(f, wrt=("x", "y"))(x, y)
+    assert d_x.tolist() == [1.0, 0.0, 1.0]
+    assert d_y.tolist() == [0.0, 1.0, 0.0]

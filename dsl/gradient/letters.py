@@ -1,0 +1,168 @@
+"""The index letters of an assignment, so that the text gives each the range that it has.
+
+A letter that subscripts an axis by itself runs over that axis, all such axes have one size, and
+tests restrict it (docs/language.md, section 4). Where the plain uses of a letter would give it
+fewer numbers than it has, the letter is shifted: it runs through higher numbers, and no axis is
+subscripted by it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import count
+
+from ...lowering.ir.assignments import Assign
+from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Read, Select, walk
+from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, const, multiply, var
+from ...lowering.ir.indexing import substitute as in_index
+from ...lowering.ir.rewrite import Rewrite, rename, rewrite, substitute_expr
+
+
+def _plain_sizes(stmt: Assign, of_values: bool = False) -> dict[Symbol, set[Affine]]:
+    """Return the sizes of the axes that each letter subscripts alone."""
+    accesses = [] if of_values else [(stmt.target.node, stmt.target.index)]
+    if stmt.pair is not None and not of_values:
+        accesses.append((stmt.pair.access.node, stmt.pair.access.index))
+    exprs = [e for e in (stmt.value, stmt.free.where, stmt.reduced.where) if e is not None]
+    accesses += [(p.node, p.index) for e in exprs for p in walk(e) if isinstance(p, Read)]
+    found: dict[Symbol, set[Affine]] = {}
+    for node, index in accesses:
+        for at, extent in zip(index, node.shape, strict=True):
+            if isinstance(at, Affine) and at.symbol is not None:
+                found.setdefault(at.symbol, set()).add(extent)
+    return found
+
+
+def letters_with_ranges(stmt: Assign, of_values: bool = False) -> set[Symbol]:
+    """Return the letters whose ranges follow from their plain uses."""
+    sizes = _plain_sizes(stmt, of_values)
+    return {
+        r.symbol
+        for r in (*stmt.free.ranges, *stmt.reduced.ranges)
+        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi}
+    }
+
+
+def with_plain_letters(stmt: Assign) -> Assign:
+    """Return an assignment whose letters subscript alone only axes of one size each: others are
+    shifted."""
+    for domain in ("free", "reduced"):
+        for r in getattr(stmt, domain).ranges:
+            for shift in count(max(0, -(r.lo.constant or 0))):
+                changed = _shifted(stmt, r.symbol, shift)
+                if _is_expressible(changed, r.symbol):
+                    break
+            stmt = changed
+    return stmt
+
+
+def _is_expressible(stmt: Assign, symbol: Symbol) -> bool:
+    """Whether the plain uses of a letter give it at least the numbers that it has."""
+    sizes = _plain_sizes(stmt).get(symbol, set())
+    if not sizes:
+        return True
+    his = [r.hi for r in stmt.free.ranges if r.symbol == symbol]  # a reduced one has a binder
+    return len(sizes) == 1 and (
+        symbol in _certain_letters(stmt) or all(_is_at_most(hi, *sizes) for hi in his)
+    )
+
+
+def _certain_letters(stmt: Assign) -> set[Symbol]:
+    """Return the letters that subscript an axis alone at each point of a statement."""
+    found = [*stmt.target.index, *(stmt.pair.access.index if stmt.pair is not None else ())]
+    if not stmt.reduced.ranges:
+        found += [at for read in _unconditional(stmt.value) for at in read.index]
+    return {at.symbol for at in found if isinstance(at, Affine) and at.symbol is not None}
+
+
+def _unconditional(expr: Expr) -> list[Read]:
+    """Return the reads that are evaluated wherever an expression is."""
+    match expr:
+        case Read():
+            return [expr]
+        case Apply(_, args):
+            return [read for arg in args for read in _unconditional(arg)]
+        case Cast(value):
+            return _unconditional(value)
+        case Select(test):
+            return _unconditional(test)
+        case _:
+            return []
+
+
+def is_empty(stmt: Assign) -> bool:
+    """Whether an assignment is known to have no points."""
+    tests = [stmt.free.where] + ([] if stmt.initialize else [stmt.reduced.where])
+    if any(isinstance(test, Const) and not test.value for test in tests):
+        return True
+    sizes = [(r.hi - r.lo).constant for r in stmt.free.ranges]
+    sizes += [] if stmt.initialize else [(r.hi - r.lo).constant for r in stmt.reduced.ranges]
+    return any(size is not None and size <= 0 for size in sizes)
+
+
+def position_in_text(ranges: Sequence[Range]) -> Affine:
+    """Return the number that `argmax` gives for a point of its letters, whose ends are written."""
+    position = const(0)
+    for r in ranges:
+        position = multiply(position, r.hi) + var(r.symbol)
+    return position
+
+
+def _is_at_most(index: Affine, most: Affine) -> bool:
+    """Whether an index expression is proven to be another one at most."""
+    excess = (index - most).constant
+    if excess is not None:
+        return excess <= 0
+    sides = _sides(index, "min")
+    return len(sides) > 1 and any(_is_at_most(side, most) for side in sides)
+
+
+def ends(r: Range, letters: Collection[Symbol] = ()) -> tuple[list[Affine], list[Affine]]:
+    """Return index expressions of which the largest is where a range begins, and those of which the
+    smallest is where it ends; those without letters come first."""
+    pair = _sides(r.lo, "max"), _sides(r.hi, "min")
+    lo, hi = (sorted(side, key=lambda e: bool(e.symbols() & set(letters))) for side in pair)
+    return lo, hi
+
+
+def _sides(index: Affine, op: str) -> list[Affine]:
+    match index:
+        case Affine(((Quasi(name, left, right), 1),), offset) if name == op:
+            return [side + offset for part in (left, right) for side in _sides(part, op)]
+        case _:
+            return [index]
+
+
+def _shifted(stmt: Assign, symbol: Symbol, shift: int) -> Assign:
+    """Return an assignment in which a letter runs through numbers that are `shift` higher."""
+    if not shift:
+        return stmt
+    values = {symbol: var(symbol) - shift}
+    by = Rewrite(lambda e: substitute_expr(e, values), lambda index: in_index(index, values))
+    (new,) = rewrite((stmt,), by)  # of a symbol that the statement binds itself
+
+    def moved(domain: Domain, given: Domain) -> Domain:
+        return Domain(
+            tuple(
+                Range(r.symbol, r.lo + shift, r.hi + shift) if r.symbol == symbol
+                else Range(r.symbol, *(_moved(e, symbol, shift) for e in (r.lo, r.hi)))
+                for r in given.ranges
+            ),
+            domain.where,
+        )  # fmt: skip
+
+    return replace(new, free=moved(new.free, stmt.free), reduced=moved(new.reduced, stmt.reduced))
+
+
+def _moved(index: Affine, symbol: Symbol, shift: int) -> Affine:
+    return in_index(index, {symbol: var(symbol) - shift})
+
+
+def with_letters_of_their_own(stmt: Assign, variables: Collection[Symbol]) -> Assign:
+    """Return an assignment whose letters are none of the variables of loops: where a loop has given
+    a variable a number, its name is no letter any more."""
+    symbols = [r.symbol for r in (*stmt.free.ranges, *stmt.reduced.ranges)]
+    others = {s: Symbol(s.name, -s.serial - 1) for s in symbols if s in variables}
+    (renamed,) = rename((stmt,), others, {}) if others else (stmt,)
+    return renamed

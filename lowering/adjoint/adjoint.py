@@ -40,6 +40,7 @@ from ..ir.assignments import (
     Statement,
     While,
 )
+from ..ir.dtypes import DType
 from ..ir.expressions import (
     Apply,
     Cast,
@@ -117,7 +118,7 @@ def _adjoint(
     at = places(body)
     kept = Kept(names, at, writes(body, at), known.limits)
     cotangents = {
-        node.id: names.array(f"d_{node.label}", node.shape, node.dtype)
+        node.id: names.array(f"d_{node.label}", node.shape, node.dtype.compute)
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
     writer = _Writer(names, kept, cotangents, active.keys())
@@ -131,7 +132,8 @@ def _adjoint(
     if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
         symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
         raise UnknownSize(symbols, lost[0], procedure.span)
-    results = tuple(cotangents[node.id] for node in inputs)
+    pairs = [_rounded(cotangents[node.id], node, names) for node in inputs]
+    results, rounded = tuple(node for node, _ in pairs), [s for _, body in pairs for s in body]
     given, seeds = _seeds(outputs, cotangents, names, seeded)
     new_locals = (n for n in names.nodes if n not in results and n not in given)
     new = replace(
@@ -140,9 +142,22 @@ def _adjoint(
         parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
-        body=(*forward, *allocated, *seeds, *backward),
+        body=(*forward, *allocated, *seeds, *backward, *rounded),
     )
     return Adjoint(new, results)
+
+
+def _rounded(cotangent: Node, node: Node, names: Names) -> tuple[Node, Body]:
+    """Return a cotangent in the type of its array, and what makes it; those of 16-bit floats are
+    computed in 32 bits."""
+    if cotangent.dtype == node.dtype:
+        return cotangent, ()
+    new = names.array(cotangent.label, node.shape, node.dtype)
+    ranges = names.axes(node.shape)
+    index = tuple(var(r.symbol) for r in ranges)
+    value = Cast(Read(cotangent, index), node.dtype)
+    create = (Alloc(new),) if new.static_shape is None else ()
+    return new, (*create, Assign(Access(new, index), None, False, value, Domain(ranges)))
 
 
 def _seeds(
@@ -154,10 +169,10 @@ def _seeds(
     for node in outputs:
         ranges = names.axes(node.shape)
         index = tuple(var(r.symbol) for r in ranges)
-        value: Expr = number(1.0, node.dtype)
+        value: Expr = number(1.0, node.dtype.compute)
         if seeded:
             given.append(names.array(f"d_{node.label}_given", node.shape, node.dtype))
-            value = Read(given[-1], index)
+            value = _cast(Read(given[-1], index), node.dtype.compute)
         if node.id in cotangents:
             target = Access(cotangents[node.id], index)
             seeds.append(Assign(target, None, False, value, Domain(ranges)))
@@ -279,7 +294,7 @@ class _Writer:
         target = stmt.target
         if target.node.id not in self.active:
             return []
-        if target.node.dtype.kind == "c" or target.node.dtype.bits == 16:
+        if target.node.dtype.kind == "c":
             raise NotDifferentiable(f"values of {target.node.dtype}", stmt.span)
         replaces = stmt.op is None or stmt.initialize
         if replaces and not is_injective(target.index, stmt.free.ranges):
@@ -292,7 +307,7 @@ class _Writer:
         out: list[Statement] = []
         zero = Assign(
             Access(self.cotangents[target.node.id], index), None, False,
-            number(0.0, target.node.dtype), self._domain(stmt.free, stmt, before), span=stmt.span,
+            number(0.0, cotangent.dtype), self._domain(stmt.free, stmt, before), span=stmt.span,
         )  # fmt: skip
         reads_itself = any(r.node == target.node for r in active_reads)
         if reads_itself:
@@ -320,7 +335,7 @@ class _Writer:
         target, read = stmt.target.node, cotangent
         assert isinstance(read, Read)
         shape = tuple(self.kept.sizes(target, self.kept.places[id(stmt)]))
-        node = self.names.array(f"{read.node.label}_new", shape, target.dtype)
+        node = self.names.array(f"{read.node.label}_new", shape, read.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         free = self._domain(stmt.free, stmt, before)
@@ -357,13 +372,13 @@ class _Terms:
         active = self.writer.active
         if not any(r.node.id in active for r in differentiable_reads(expr)):
             return
-        if expr.dtype.kind == "c" or expr.dtype.bits == 16:
+        if expr.dtype.kind == "c":
             raise NotDifferentiable(f"a value of {expr.dtype}", self.stmt.span)
         match expr:
             case Read():
                 self.found.setdefault((expr, tests), []).append(cotangent)
             case Cast(value, _):
-                self.add(value, Cast(cotangent, value.dtype), tests)
+                self.add(value, _cast(cotangent, value.dtype.compute), tests)
             case Select(test, yes, no):
                 self.add(yes, cotangent, (*tests, (test, True)))
                 self.add(no, cotangent, (*tests, (test, False)))
@@ -405,6 +420,10 @@ class _Terms:
     def _at_time(self, expr: Expr) -> Expr:
         """Return a cotangent with the forward values that it had at the statement."""
         return self.writer.kept.reads(expr, self.stmt, self.before)
+
+
+def _cast(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def _all_of(tests: Sequence[Expr]) -> Expr | None:

@@ -120,7 +120,7 @@ class Gradient:
         pairs = zip(typed.passed, typed.procedure.parameters, strict=True)
         for path, parameter in pairs:
             if path.is_parameter and str(path) == wanted:
-                if parameter.node.dtype.kind != "f":
+                if parameter.node.dtype.kind not in "fc":
                     text = f"`{wanted}` is of {parameter.node.dtype}"
                     raise _refused(self.function.__name__, text, typed.procedure.span)
                 return parameter.node

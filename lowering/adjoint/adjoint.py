@@ -40,7 +40,6 @@ from ..ir.assignments import (
     Statement,
     While,
 )
-from ..ir.dtypes import DType
 from ..ir.expressions import (
     Apply,
     Cast,
@@ -56,9 +55,10 @@ from ..ir.expressions import (
 from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import direct_writes, free_symbols, statements, uses
+from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from ..ir.walk import inside as within
 from .activity import active_nodes, differentiable_reads
+from .complex_rules import as_type, operand_cotangents
 from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .origins import with_origins
@@ -142,9 +142,21 @@ def _adjoint(
         parameters=(*procedure.parameters, *(Parameter(node, False) for node in given)),
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
-        body=(*forward, *allocated, *seeds, *backward, *rounded),
+        body=(*_created_first(forward, backward, outer), *allocated, *seeds, *backward, *rounded),
     )
     return Adjoint(new, results)
+
+
+def _created_first(forward: Body, backward: Body, known: Collection[Symbol]) -> Body:
+    """Return forward statements before which arrays are created that they create on one side of a
+    test alone, and that the adjoint statements read."""
+    again = {node.id for stmt in statements(backward) for node in direct_reads(stmt)}
+    out: list[Statement] = []
+    for stmt in forward:
+        nested = [s for s in within(stmt) if isinstance(s, Alloc) and s.node.id in again]
+        out += [Alloc(s.node) for s in nested if _symbols_of(s.node) <= set(known)]
+        out.append(stmt)
+    return tuple(out)
 
 
 def _rounded(cotangent: Node, node: Node, names: Names) -> tuple[Node, Body]:
@@ -172,7 +184,7 @@ def _seeds(
         value: Expr = number(1.0, node.dtype.compute)
         if seeded:
             given.append(names.array(f"d_{node.label}_given", node.shape, node.dtype))
-            value = _cast(Read(given[-1], index), node.dtype.compute)
+            value = as_type(Read(given[-1], index), node.dtype.compute)
         if node.id in cotangents:
             target = Access(cotangents[node.id], index)
             seeds.append(Assign(target, None, False, value, Domain(ranges)))
@@ -294,8 +306,6 @@ class _Writer:
         target = stmt.target
         if target.node.id not in self.active:
             return []
-        if target.node.dtype.kind == "c":
-            raise NotDifferentiable(f"values of {target.node.dtype}", stmt.span)
         replaces = stmt.op is None or stmt.initialize
         if replaces and not is_injective(target.index, stmt.free.ranges):
             raise NotDifferentiable("elements that are assigned more than once", stmt.span)
@@ -372,16 +382,22 @@ class _Terms:
         active = self.writer.active
         if not any(r.node.id in active for r in differentiable_reads(expr)):
             return
-        if expr.dtype.kind == "c":
-            raise NotDifferentiable(f"a value of {expr.dtype}", self.stmt.span)
         match expr:
             case Read():
                 self.found.setdefault((expr, tests), []).append(cotangent)
             case Cast(value, _):
-                self.add(value, _cast(cotangent, value.dtype.compute), tests)
+                self.add(value, as_type(cotangent, value.dtype.compute), tests)
             case Select(test, yes, no):
                 self.add(yes, cotangent, (*tests, (test, True)))
                 self.add(no, cotangent, (*tests, (test, False)))
+            case Apply(op, args) if any(arg.dtype.kind == "c" for arg in args):
+                given = operand_cotangents(expr, cotangent)
+                if given is None:
+                    text = f"`{op.name}` of complex numbers has no derivative rule"
+                    raise NotDifferentiable(text, self.stmt.span)
+                for arg, part in zip(args, given, strict=True):
+                    if part is not None:
+                        self.add(arg, part, tests)
             case Apply(op, args):
                 derivatives = partials(expr)
                 if derivatives is None:
@@ -420,10 +436,6 @@ class _Terms:
     def _at_time(self, expr: Expr) -> Expr:
         """Return a cotangent with the forward values that it had at the statement."""
         return self.writer.kept.reads(expr, self.stmt, self.before)
-
-
-def _cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def _all_of(tests: Sequence[Expr]) -> Expr | None:

@@ -325,7 +325,7 @@ class _Case:
             is_value = path.owner is not None and path.steps[-1] == "@value"
             whole = path.owner if is_value else path
             if whole is not None and not whole.captured and str(whole) == wanted:
-                if parameter.node.dtype.kind != "f":
+                if parameter.node.dtype.kind not in "fc":
                     raise self.refused(f"`{wanted}` is of {parameter.node.dtype}")
                 spec = self.typed.used.get(path)
                 kind = spec.kind if isinstance(spec, NumberSpec) else None

@@ -55,10 +55,11 @@ from ..ir.expressions import (
 from ..ir.indexing import Affine, Range, Symbol, const, maximum, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import direct_writes, free_symbols, statements, uses
+from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
+from .complex_rules import as_type, operand_cotangents
 from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .origins import with_origins
@@ -124,7 +125,9 @@ def _adjoint(
     labels = {node.label for node in given if node is not None}
     cotangents = {
         node.id: names.array(
-            f"d_{node.label}{'_now' * (f'd_{node.label}' in labels)}", node.shape, node.dtype
+            f"d_{node.label}{'_now' * (f'd_{node.label}' in labels)}",
+            node.shape,
+            node.dtype.compute,
         )
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
@@ -139,16 +142,49 @@ def _adjoint(
     if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
         symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
         raise UnknownSize(symbols, lost[0], procedure.span)
-    results = tuple(cotangents[node.id] for node in inputs)
+    pairs = [_rounded(cotangents[node.id], node, names) for node in inputs]
+    results, rounded = tuple(node for node, _ in pairs), [s for _, body in pairs for s in body]
     first, seeds = _seeds(outputs, given, cotangents, names, frozenset(written(body)))
     new_locals = (n for n in names.nodes if n not in results)
     new = replace(
         procedure,
         locals=(*procedure.locals, *new_locals),
         results=(*procedure.results, *results),
-        body=(*first, *forward, *allocated, *seeds, *backward),
+        body=(
+            *first,
+            *_created_first(forward, backward, outer),
+            *allocated,
+            *seeds,
+            *backward,
+            *rounded,
+        ),
     )
     return Adjoint(simplified(new), results)
+
+
+def _created_first(forward: Body, backward: Body, known: Collection[Symbol]) -> Body:
+    """Return forward statements before which arrays are created that they create on one side of a
+    test alone, and that the adjoint statements read."""
+    again = {node.id for stmt in statements(backward) for node in direct_reads(stmt)}
+    out: list[Statement] = []
+    for stmt in forward:
+        nested = [s for s in within(stmt) if isinstance(s, Alloc) and s.node.id in again]
+        out += [Alloc(s.node) for s in nested if _symbols_of(s.node) <= set(known)]
+        out.append(stmt)
+    return tuple(out)
+
+
+def _rounded(cotangent: Node, node: Node, names: Names) -> tuple[Node, Body]:
+    """Return a cotangent in the type of its array, and what makes it; those of 16-bit floats are
+    computed in 32 bits."""
+    if cotangent.dtype == node.dtype:
+        return cotangent, ()
+    new = names.array(cotangent.label, node.shape, node.dtype)
+    ranges = names.axes(node.shape)
+    index = tuple(var(r.symbol) for r in ranges)
+    value = Cast(Read(cotangent, index), node.dtype)
+    create = (Alloc(new),) if new.static_shape is None else ()
+    return new, (*create, Assign(Access(new, index), None, False, value, Domain(ranges)))
 
 
 def _seeds(
@@ -168,7 +204,7 @@ def _seeds(
             continue
         ranges = names.axes(node.shape)
         index = tuple(var(r.symbol) for r in ranges)
-        value: Expr = number(1.0, node.dtype)
+        value: Expr = number(1.0, node.dtype.compute)
         if source is not None:
             value = Read(source, index)
             if source in changed:
@@ -176,8 +212,7 @@ def _seeds(
                 copies += [] if kept.static_shape is not None else [Alloc(kept)]
                 copies += [_copy_of(kept, source, names)]
                 value = Read(kept, index)
-            if source.dtype != node.dtype:
-                value = Cast(value, node.dtype)
+            value = as_type(value, node.dtype.compute)
         op = OPS["add"] if node in seeded else None
         seeded.add(node)
         target = Access(cotangents[node.id], index)
@@ -306,8 +341,6 @@ class _Writer:
         target = stmt.target
         if target.node.id not in self.active or _is_empty(stmt.free):
             return []
-        if target.node.dtype.kind == "c" or target.node.dtype.bits == 16:
-            raise NotDifferentiable(f"values of {target.node.dtype}", stmt.span)
         replaces = stmt.op is None or stmt.initialize
         if replaces and not is_injective(target.index, stmt.free.ranges):
             raise NotDifferentiable("elements that are assigned more than once", stmt.span)
@@ -319,7 +352,7 @@ class _Writer:
         out: list[Statement] = []
         zero = Assign(
             Access(self.cotangents[target.node.id], index), None, False,
-            number(0.0, target.node.dtype), self._domain(stmt.free, stmt, before), span=stmt.span,
+            number(0.0, cotangent.dtype), self._domain(stmt.free, stmt, before), span=stmt.span,
         )  # fmt: skip
         reads_itself = any(r.node == target.node for r in active_reads)
         if reads_itself:
@@ -360,7 +393,7 @@ class _Writer:
         target, read = stmt.target.node, cotangent
         assert isinstance(read, Read)
         shape = tuple(self.kept.sizes(target, self.kept.places[id(stmt)]))
-        node = self.names.array(f"{read.node.label}_new", shape, target.dtype)
+        node = self.names.array(f"{read.node.label}_new", shape, read.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         free = self._domain(stmt.free, stmt, before)
@@ -399,16 +432,22 @@ class _Terms:
         active = self.writer.active
         if not any(r.node.id in active for r in differentiable_reads(expr)):
             return
-        if expr.dtype.kind == "c" or expr.dtype.bits == 16:
-            raise NotDifferentiable(f"a value of {expr.dtype}", self.stmt.span)
         match expr:
             case Read():
                 self.found.setdefault((expr, tests), []).append(cotangent)
             case Cast(value, _):
-                self.add(value, cotangent.cast(value.dtype), tests)
+                self.add(value, cotangent.cast(value.dtype.compute), tests)
             case Select(test, yes, no):
                 self.add(yes, cotangent, (*tests, (test, True)))
                 self.add(no, cotangent, (*tests, (test, False)))
+            case Apply(op, args) if any(arg.dtype.kind == "c" for arg in args):
+                given = operand_cotangents(expr, cotangent.expr())
+                if given is None:
+                    text = f"`{op.name}` of complex numbers has no derivative rule"
+                    raise NotDifferentiable(text, self.stmt.span)
+                for arg, part in zip(args, given, strict=True):
+                    if part is not None:
+                        self.add(arg, Product(part.dtype, 1.0, (part,)), tests)
             case Apply(op, args):
                 derivatives = partials(expr)
                 if derivatives is None:

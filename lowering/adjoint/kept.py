@@ -23,7 +23,7 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.dtypes import DType
-from ..ir.expressions import Const, Domain, Dynamic, Expr, Index, Read, Select, rebuild, walk
+from ..ir.expressions import Cast, Const, Domain, Dynamic, Expr, Index, Read, Select, rebuild, walk
 from ..ir.indexing import (
     Affine,
     Quasi,
@@ -238,9 +238,12 @@ class Kept:
             if kept.static_shape is None:
                 self.allocations.append(Alloc(kept))
             value: Expr = read
+            if tests and read.dtype.compute != read.dtype:
+                value = Cast(read, read.dtype.compute)  # 16-bit floats are not computed with
             for test, wanted in reversed(tests):
-                none = Const(0, read.dtype)
+                none = Const(0, value.dtype)
                 value = Select(test, value, none) if wanted else Select(test, none, value)
+            value = value if value.dtype == read.dtype else Cast(value, read.dtype)
             from_zero = {r.symbol: var(r.symbol) + r.lo for r in points}
             over = tuple(Range(r.symbol, const(0), r.hi - r.lo) for r in points)
             target = Access(kept, (*iteration, *(var(r.symbol) for r in points)))

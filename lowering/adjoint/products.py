@@ -16,10 +16,11 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Cast, Const, Expr, Read, Select, reads
+from ..ir.expressions import Apply, Const, Expr, Read, Select, reads
 from ..ir.indexing import Symbol
 from ..ir.ops import OPS
 from ..ir.walk import free_symbols
+from .complex_rules import as_type
 from .kept import index_symbols
 from .rules import apply, number
 
@@ -62,11 +63,11 @@ class Product:
                 return replace(self, under=(*self.under, expr))
 
     def cast(self, dtype: DType) -> Product:
-        """Return the product in another type, as one factor."""
+        """Return the product in another type, as one factor; of a real type the real part."""
         if dtype == self.dtype:
             return self
         whole = replace(self, gates=())
-        return Product(dtype, 1.0, (Cast(whole.expr(), dtype),), (), self.gates)
+        return Product(dtype, 1.0, (as_type(whole.expr(), dtype),), (), self.gates)
 
     def split(self, inner: Collection[Symbol]) -> tuple[Product, Product]:
         """Return the product of the factors that depend on symbols, and that of the others with

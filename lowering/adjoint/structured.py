@@ -4,10 +4,10 @@
     while test: body                    on copies of what it writes, count its iterations;
                                         for t in 0..count: body
 
-A jump sets a flag, which guards what it skips. A statement that contains a `while` runs twice: at
-first on copies, for the largest number of iterations of each `while` alone, and the limits of sizes
-that are bound inside. Only loops that write active arrays are changed. Postcondition: none of these
-is a `while` or is left early.
+A jump sets a flag, which guards what it skips. Of a statement that contains a `while` a part runs
+before, on copies: what decides the largest number of iterations of each `while`, and the limits of
+sizes that are bound inside. Only loops that write active arrays are changed. Postcondition: none of
+these is a `while` or is left early.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..ir.assignments import (
     Continue,
     For,
     Let,
+    Permute,
     Print,
     Statement,
     While,
@@ -35,8 +36,8 @@ from ..ir.expressions import Apply, Const, Domain, Expr, Position, Read
 from ..ir.indexing import Affine, Symbol, const, substitute, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import rename
-from ..ir.walk import binds, bodies, direct_writes, statements, writes
+from ..ir.rewrite import map_statements, rename
+from ..ir.walk import binds, bodies, direct_reads, direct_writes, statements, writes
 from .kept import Names
 
 Body = tuple[Statement, ...]
@@ -266,7 +267,8 @@ def _counted(
     start = [_store(node, Const(0, dtypes.int64)) for node in counters]
     own = {node.id for node in counters}
     trial = counts.counted(stmt)
-    setup, trial = _on_copies(trial, names, own | {node.id for node in counts.turns}, known)
+    own |= {node.id for node in counts.turns}
+    setup, trial = _on_copies(_deciding(trial, own), names, own, known)
     lets: list[Statement] = []
     bound: list[Symbol] = []
     for node in counters:
@@ -329,6 +331,36 @@ class _Counts:
         else:
             new = replace(new, prelude=(*each, *new.prelude))
         return (_store(number, Const(0, dtypes.int64)), new)
+
+
+def _deciding(body: Body, counters: Collection[int]) -> Body:
+    """Return the statements of a body that decide which ones run, and the values of counters."""
+    inside = statements(body)
+    needed = set(counters)
+    for stmt in inside:
+        if not isinstance(stmt, Assign | Permute):
+            needed |= {node.id for node in direct_reads(stmt)}
+    size = -1
+    while len(needed) != size:
+        size = len(needed)
+        for stmt in inside:
+            if isinstance(stmt, Assign | Permute) and _writes_any(stmt, needed):
+                needed |= {node.id for node in (*direct_reads(stmt), *direct_writes(stmt))}
+
+    def change(stmt: Statement) -> Body:
+        match stmt:
+            case Assign() | Permute() | Alloc() if not _writes_any(stmt, needed):
+                return ()
+            case For() | Block() | Branch() if not any(bodies(stmt)):
+                return ()
+            case _:
+                return (stmt,)
+
+    return map_statements(body, change)
+
+
+def _writes_any(stmt: Statement, nodes: Collection[int]) -> bool:
+    return any(node.id in nodes for node in direct_writes(stmt))
 
 
 def _update(node: Node, op: str, value: Expr) -> Assign:

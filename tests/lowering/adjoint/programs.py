@@ -308,6 +308,10 @@ WHILES = {
 }
 
 SORTS = {
+    "on one side of a test": """
+        if lim > 0.2:
+            a[0, 1:] *= np.cos(np.sort(y + a[2, 1:]))
+        return np.sum(a * a)""",
     "a sort": "return np.sum(np.sort(x) ** 2 * np.arange(len(x)))",
     "of rows": "return np.sum(np.sort(a, axis=1) ** 2 * np.arange(a.shape[1]))",
     "of columns": "return np.sum(np.sort(a, axis=0) ** 2 * a)",

@@ -49,3 +49,9 @@ def test_a_while_whose_body_does_not_jump_needs_no_flag() -> None:
     _, _, body = made(WHILES["a while"])
     text = "\n".join(map(print_statement, body))
     assert "going" not in text and "in 0..count" in text
+
+
+def test_counting_runs_what_decides_alone() -> None:
+    _, _, body = made("n = 0\nwhile n < 9:\n    x = np.sin(x)\n    n += 1\nreturn np.sum(x)")
+    (loop,) = (stmt for stmt in body if isinstance(stmt, While))
+    assert {node.dtype.kind for node in writes((loop,))} == {"i"}

@@ -544,8 +544,9 @@ class _Terms:
 
         def change(part: Expr) -> Expr:
             new = rebuild(part, change, lambda index: index)
-            is_result = isinstance(new, Read) and new.node == after
-            return Read(node, new.index, new.span) if is_result else new
+            if isinstance(new, Read) and new.node == after:
+                return Read(node, new.index, new.span)
+            return new
 
         return change(known)
 

@@ -98,9 +98,9 @@ class Product:
     def times_whole(self, coefficient: Expr | None) -> Expr:
         """Return the product, times an expression, as an expression."""
         size = abs(self.factor)
-        factors = [] if size == 1.0 else [number(size, self.dtype)]
-        factors += [*self.over]
-        whole = factors[0] if factors else number(1.0, self.dtype)
+        factors: list[Expr] = [] if size == 1.0 else [number(size, self.dtype)]
+        factors += self.over
+        whole: Expr = factors[0] if factors else number(1.0, self.dtype)
         for factor in factors[1:]:
             whole = apply("mul", whole, factor)
         for divisor in self.under:

@@ -78,7 +78,7 @@ def tangent(
     first: list[Statement] = []
     tangents: dict[int, Node] = {}
     for node, parameter in zip(inputs, given, strict=True):
-        if node in tangents:
+        if node.id in tangents:
             raise NotDifferentiable("an argument that is asked for twice", procedure.span)
         tangents[node.id] = parameter
         is_kept = node not in written and node not in outputs and parameter not in written

@@ -210,7 +210,7 @@ class Kept:
                 self.allocations.append(Alloc(kept))
             value: Expr = read
             for test, wanted in reversed(tests):
-                none = Const(0, read.dtype)
+                none = Const(False if read.dtype.kind == "b" else 0, read.dtype)
                 value = Select(test, value, none) if wanted else Select(test, none, value)
             before.append(Assign(Access(kept, at), None, False, value, Domain(points)))
         return Read(self.values[key], at, read.span)

@@ -40,7 +40,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
 from ...lowering.ir.rewrite import Rewrite, rewrite
 from ...lowering.ir.text import INFIX, Scope, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, statements, uses
+from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from .letters import (
     ends,
     is_empty,
@@ -333,8 +333,14 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
 
 
 def _is_of_letters(stmt: Assign) -> bool:
-    """Whether the guard of an assignment, if it has one, reads nothing that a statement changes."""
-    return stmt.free.where is None or not reads(stmt.free.where)
+    """Whether the guard of an assignment, if it has one, is of letters and constants alone: of
+    several statements it is evaluated before the first, and its letters have no other ranges."""
+    letters = {r.symbol for r in stmt.free.ranges}
+    ends_of = {s for r in stmt.free.ranges for end in (r.lo, r.hi) for s in end.symbols()}
+    where = stmt.free.where
+    return ends_of <= letters and (
+        where is None or not reads(where) and free_symbols(where) <= letters
+    )
 
 
 def _range_tests(r: Range) -> Iterator[Expr]:

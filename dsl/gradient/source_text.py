@@ -278,6 +278,8 @@ class _Text:
         binders, where = self.binders(stmt.reduced, bare)
         if reduction or stmt.op is not None and stmt.initialize:
             assert stmt.op is not None
+            if not reduction and any((r.hi - r.lo).constant == 0 for r in ranges):
+                binders, where = [], Const(False, dtypes.bool_)  # an element of an empty axis
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
             return (
@@ -326,6 +328,8 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
     if where is None:
         return value
     op, dtype = stmt.op, value.dtype
+    if isinstance(where, Const) and not where.value and op is not None and op.name in OPS:
+        return Const(neutral_of(op, dtype.kind, dtype.bits), dtype)
     if op is None:
         return Select(where, value, Const(0, dtype))
     op = {"argmax": OPS["max"], "argmin": OPS["min"]}.get(op.name, op)

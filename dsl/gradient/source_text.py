@@ -41,7 +41,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
 from ...lowering.ir.rewrite import Rewrite, rewrite
 from ...lowering.ir.text import INFIX, Scope, reduction_name
-from ...lowering.ir.walk import direct_reads, direct_writes, statements, uses
+from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from .letters import (
     ends,
     is_empty,
@@ -287,6 +287,8 @@ class _Text:
         binders, where = self.binders(stmt.reduced, bare)
         if reduction or stmt.op is not None and stmt.initialize:
             assert stmt.op is not None
+            if not reduction and any((r.hi - r.lo).constant == 0 for r in ranges):
+                binders, where = [], Const(False, dtypes.bool_)  # an element of an empty axis
             name = reduction or reduction_name(stmt.op)
             inside = self.expr(_conditional(value, where, stmt))
             return (
@@ -335,6 +337,8 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
     if where is None:
         return value
     op, dtype = stmt.op, value.dtype
+    if isinstance(where, Const) and not where.value and op is not None and op.name in OPS:
+        return Const(neutral_of(op, dtype.kind, dtype.bits), dtype)
     if op is None:
         return Select(where, value, Const(0, dtype))
     op = {"argmax": OPS["max"], "argmin": OPS["min"]}.get(op.name, op)
@@ -342,8 +346,14 @@ def _conditional(value: Expr, where: Expr | None, stmt: Assign) -> Expr:
 
 
 def _is_of_letters(stmt: Assign) -> bool:
-    """Whether the guard of an assignment, if it has one, reads nothing that a statement changes."""
-    return stmt.free.where is None or not reads(stmt.free.where)
+    """Whether the guard of an assignment, if it has one, is of letters and constants alone: of
+    several statements it is evaluated before the first, and its letters have no other ranges."""
+    letters = {r.symbol for r in stmt.free.ranges}
+    ends_of = {s for r in stmt.free.ranges for end in (r.lo, r.hi) for s in end.symbols()}
+    where = stmt.free.where
+    return ends_of <= letters and (
+        where is None or not reads(where) and free_symbols(where) <= letters
+    )
 
 
 def _range_tests(r: Range) -> Iterator[Expr]:

@@ -451,7 +451,7 @@ class _Terms:
             case Apply(op, args):
                 derivatives = partials(expr)
                 if derivatives is None:
-                    raise NotDifferentiable(f"`{op.name}` has no derivative rule", self.stmt.span)
+                    raise NotDifferentiable(f"`{op.name}`", self.stmt.span)
                 for arg, derivative in zip(args, derivatives, strict=True):
                     if derivative is not None:
                         self.add(arg, cotangent.times(self._with_result(derivative)), tests)

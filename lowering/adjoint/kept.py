@@ -241,7 +241,7 @@ class Kept:
             if tests and read.dtype.compute != read.dtype:
                 value = Cast(read, read.dtype.compute)  # 16-bit floats are not computed with
             for test, wanted in reversed(tests):
-                none = Const(0, value.dtype)
+                none = Const(False if value.dtype.kind == "b" else 0, value.dtype)
                 value = Select(test, value, none) if wanted else Select(test, none, value)
             value = value if value.dtype == read.dtype else Cast(value, read.dtype)
             from_zero = {r.symbol: var(r.symbol) + r.lo for r in points}

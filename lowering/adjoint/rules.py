@@ -79,7 +79,7 @@ def _is(expr: Expr, value: float) -> bool:
 
 def partials(expr: Apply) -> Partials | None:
     """Return the partial derivatives of an operation, None where the table has no rule for it."""
-    rule = _RULES.get(expr.op.derivative)
+    rule = _RULES.get(expr.op.derivative or expr.op.name)
     return None if rule is None else rule(expr)
 
 
@@ -167,6 +167,17 @@ def _arctan2(expr: Apply) -> Partials:
     y, x = expr.args
     total = apply("add", _square(x), _square(y))
     return apply("div", x, total), apply("neg", apply("div", y, total))
+
+
+def _copysign(expr: Apply) -> Partials:
+    x, y = expr.args
+    one = number(1.0, x.dtype)
+    return apply("mul", _call("sign", x), Apply(OPS["copysign"], (one, y), x.dtype)), None
+
+
+def _heaviside(expr: Apply) -> Partials:
+    x, at_zero = expr.args
+    return None, _where("eq", x, _zero_of(x), 1.0, 0.0, at_zero.dtype)
 
 
 def _logaddexp(expr: Apply) -> Partials:
@@ -260,6 +271,8 @@ _RULES: dict[str, Rule] = {
     "arctan2": _arctan2,
     "hypot": lambda expr: tuple(apply("div", side, expr) for side in expr.args),
     "logaddexp": _logaddexp,
+    "copysign": _copysign,
+    "heaviside": _heaviside,
     "relu_gate": _gate(lambda gate: apply("gt", gate, _zero_of(gate))),
     "sat01_gate": _gate(_between),
     "fma": lambda expr: (expr.args[1], expr.args[0], number(1.0, expr.dtype)),

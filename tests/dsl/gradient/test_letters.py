@@ -102,6 +102,15 @@ def test_statements_without_points_are_left_out() -> None:
         assert pe.gradient(f, wrt="b")(np.zeros((1, 0))).shape == (1, 0)
 
 
+def test_a_sum_over_no_points_is_a_number() -> None:
+    text = "def f(a):\n    v = a.reshape(-1)\n    return np.sum(v * v) + np.prod(v)\n"
+    with pe.override("numpy"):
+        step = pe.value_and_gradient(pe.cd_from_source(text, {"np": np}), wrt="a")
+        value, d_a = step(np.zeros((0, 1)))
+    assert value == 1.0
+    assert d_a.shape == (0, 1)
+
+
 def test_ends_without_letters_come_first() -> None:
     i, k, n = Symbol("i", 1), Symbol("k", 2), Symbol("n", 3)
     lo, hi = ends(Range(k, const(0), minimum(var(i) + 1, var(n)) + 1), {i, k})

@@ -78,3 +78,23 @@ def f(x, w):
     assert d_x.tolist() == [0.0, 3.0, 10.0, 6.0]
     assert d_w.tolist() == [4.0, 8.0, 14.0, 0.0]
     assert step.source.count("if i < 3:") == 2
+
+
+def test_sizes_of_a_call_are_those_of_arguments() -> None:
+    text = """
+def f(x):
+    x[1:] += x[:-1] * 0.5
+    x[:-1] *= x[1:]
+    return np.sum(x * x)
+"""
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    with pe.override("numpy"):
+        step = pe.gradient(f, wrt="x")
+        for size in range(2, 8):
+            given = np.linspace(0.5, 1.5, size)
+            found = step(given.copy())
+            for at in range(size):
+                move = np.eye(size)[at] * 1e-6
+                slope = (f(given + move) - f(given - move)) / 2e-6
+                assert abs(slope - found[at]) < 1e-7
+    assert "x.shape[0]" in step.source

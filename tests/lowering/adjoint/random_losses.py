@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import traceback
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,7 +87,8 @@ def given(program: Program) -> list[Any]:
 
 def answer(program: Program) -> Answer:
     """Return whether the gradient of a program is right."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"), pe.override("numpy", cache=False):
+    settings = pe.override("numpy", cache=False)
+    with warnings.catch_warnings(), np.errstate(all="ignore"), settings:
         warnings.simplefilter("ignore")
         try:
             if any(spec.view for spec in program.args):
@@ -94,6 +96,9 @@ def answer(program: Program) -> Answer:
             _check(loss_text(program), program)
         except _Ended as end:
             return Answer(end.kind, end.why, program, end.wrong)
+        except Exception:
+            told = traceback.format_exc(limit=-4)
+            return Answer(told.strip().rpartition("\n")[2][:60], told, program)
     return Answer("right", "", program, False)
 
 
@@ -201,7 +206,8 @@ def _assignments(
     verify_procedure(made.procedure)
     by_name = dict(zip((spec.name for spec in program.args), given(program), strict=True))
     arrays = [np.array(by_name[str(path)], p.node.dtype.numpy) for path, p in pairs]
-    results = [np.zeros(n.static_shape or (), n.dtype.numpy) for n in made.procedure.results]
+    results = [np.zeros(n.static_shape or (), n.dtype.numpy) for n in procedure.results]
+    results += [np.zeros(np.shape(one), one.dtype) for one in map(np.asarray, gradients)]
     found = run_procedure(made.procedure, (*arrays, *results), lambda text: None)
     for name, one, other in zip(names, gradients, found[-len(names) :], strict=True):
         largest = np.max(np.abs(other), initial=1e-300, where=np.isfinite(other))

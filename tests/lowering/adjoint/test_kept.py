@@ -7,6 +7,7 @@ import pytest
 from plusequals.lowering.adjoint.kept import Names, upper_bound
 from plusequals.lowering.ir.indexing import Symbol, const, floordiv, minimum, multiply, var
 
+from .differences import agree
 from .test_adjoint import FUNCTIONS, case_of
 
 KEPT = {
@@ -23,6 +24,16 @@ def test_shapes_of_what_is_kept(name: str) -> None:
     made = case_of(FUNCTIONS[name]).adjoint.procedure
     kept = [node for node in made.locals if node.label.endswith("_kept")]
     assert sorted(node.static_shape or () for node in kept) == KEPT[name]
+
+
+def test_a_test_that_is_kept_is_a_bool() -> None:
+    case = case_of("""
+        for t in range(3):
+            a *= np.where(a <= 0.5, a + 2.0, a.any(axis=0, keepdims=True))
+        return a""")
+    kept = [n for n in case.adjoint.procedure.locals if n.label == "any_kept"]
+    assert [node.dtype.kind for node in kept] == ["b"]
+    assert agree(case)
 
 
 def test_bounds_over_the_iterations_of_a_loop() -> None:

@@ -89,3 +89,13 @@ def test_the_operand_beside_a_nan_has_the_derivative(name: str) -> None:
         d_x, d_y = pe.gradient(f, wrt=("x", "y"))(x, y)
     assert d_x.tolist() == [1.0, 0.0, 1.0]
     assert d_y.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_signs_and_steps_have_derivatives() -> None:
+    text = "def f(x, y):\n    return np.sum(np.copysign(x, y) + 10 * np.heaviside(x, y))\n"
+    f = pe.cd_from_source(text, {"np": np})
+    x, y = np.array([2.0, -2.0, 2.0, 0.0]), np.array([1.0, -1.0, -1.0, 3.0])
+    with pe.override("numpy"):
+        d_x, d_y = pe.gradient(f, wrt=("x", "y"))(x, y)
+    assert d_x.tolist() == [1.0, 1.0, -1.0, 0.0]
+    assert d_y.tolist() == [0.0, 0.0, 0.0, 10.0]

@@ -35,7 +35,7 @@ from ..gradient.requests import (
 from ..gradient.specializations import DerivedSpecializations, text_of, with_parameters
 from ..source.definition import Definition
 from ..values.call_site import Word
-from .cd import CdFunction
+from .cd import BoundFunction, CdFunction
 from .words import comment
 
 Function = CdFunction[..., Any]
@@ -130,6 +130,8 @@ def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signat
     """Return the signature of a function with further parameters: by name alone where one before
     these has a default."""
     known = list(function.__signature__.parameters.values())
+    if len(set(names)) < len(names):
+        raise _refused(f"a parameter of `{function.__name__}` is named twice")
     for name in names:
         if name in function.__signature__.parameters:
             raise _refused(f"`{function.__name__}` has a parameter `{name}` itself")
@@ -149,13 +151,13 @@ def gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
     is no such name.
     """
     names, single = _names(function, wrt)
-    return Derivative(function, Gradient(names, single))
+    return _derivative(function, Gradient(names, single))
 
 
 def value_and_gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
     """Return a function that returns what `function` returns, and its gradient; see `gradient`."""
     names, single = _names(function, wrt)
-    return Derivative(function, Gradient(names, single, with_value=True))
+    return _derivative(function, Gradient(names, single, with_value=True))
 
 
 def vjp(
@@ -174,7 +176,7 @@ def vjp(
     of_all = wanted is None
     if wanted is None:
         wanted = _outputs_of(function)
-    return Derivative(function, CotangentProduct(names, wanted, single, of_all))
+    return _derivative(function, CotangentProduct(names, wanted, single, of_all))
 
 
 def jvp(
@@ -187,7 +189,7 @@ def jvp(
     tuple. Of a gradient it is the product of the Hessian with a vector. Raises as `gradient` does.
     """
     names, _ = _names(function, wrt)
-    return Derivative(function, TangentProduct(names, _outputs(outputs)))
+    return _derivative(function, TangentProduct(names, _outputs(outputs)))
 
 
 def backward(
@@ -206,14 +208,21 @@ def backward(
     """
     _require_function(function)
     names = (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt)
-    return Derivative(function, Backward(names, loss, accumulate))
+    return _derivative(function, Backward(names, loss, accumulate))
+
+
+def _derivative(function: Any, request: Request) -> Any:
+    """Return a derivative; that of a method is bound to its object, too."""
+    if isinstance(function, BoundFunction):
+        return BoundFunction(Derivative(function.func, request), *function.args)
+    return Derivative(function, request)
 
 
 def _names(function: Any, wrt: str | Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Return the names of parameters, all of which the function has, and whether it is one."""
     _require_function(function)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    parameters = list(function.__signature__.parameters)
+    parameters = list(inspect.signature(function).parameters)
     for name in names:
         if name not in parameters:
             text = f"it has {', '.join(f'`{one}`' for one in parameters)}"
@@ -222,7 +231,7 @@ def _names(function: Any, wrt: str | Sequence[str]) -> tuple[tuple[str, ...], bo
 
 
 def _require_function(function: Any) -> None:
-    if not isinstance(function, CdFunction):
+    if not isinstance(function, CdFunction | BoundFunction):
         text = f"a gradient is one of a `@cd` function, not of {type(function).__name__}"
         raise _refused(text, "decorate it with `@cd`")
 
@@ -235,8 +244,9 @@ def _outputs(outputs: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return (outputs,) if isinstance(outputs, str) else None if outputs is None else tuple(outputs)
 
 
-def _outputs_of(function: Function) -> tuple[str, ...]:
+def _outputs_of(function: Any) -> tuple[str, ...]:
     """Return the names of all outputs of a function."""
+    function = function.func if isinstance(function, BoundFunction) else function
     if not isinstance(function, Derivative):
         return outputs_in_source(function.surface)
     match function.requests[-1]:

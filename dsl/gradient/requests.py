@@ -23,7 +23,7 @@ from ...base.diagnostic import (
 from ...lowering.adjoint.adjoint import adjoint
 from ...lowering.adjoint.kept import Names
 from ...lowering.adjoint.rules import NotDifferentiable, apply, number
-from ...lowering.adjoint.simplify import is_assigned_first
+from ...lowering.adjoint.simplify import is_assigned_first, simplified
 from ...lowering.adjoint.tangent import tangent
 from ...lowering.ir.assignments import (
     Access,
@@ -165,15 +165,22 @@ class _Output:
     """The kind of a number."""
 
 
-def derive(request: Request, typed: Typed, name: str, returned: tuple[str, ...]) -> Typed:
+def derive(
+    request: Request,
+    typed: Typed,
+    name: str,
+    returned: tuple[str, ...],
+    alias: Mapping[Path, Path],
+) -> Typed:
     """Return the typed function that computes what is requested of another one.
 
     `name` is what that is called, `returned` what its results are, empty where their labels are to
-    be taken. Raises CdTypeError CD0480 where there is no derivative, CdShapeError
-    where a cotangent or tangent has another shape than what it belongs to.
+    be taken, `alias` which inputs are the same array as another one. Raises CdTypeError CD0480
+    where there is no derivative, CdShapeError where a cotangent or tangent has another shape than
+    what it belongs to.
     """
     procedure = build(typed.procedure)
-    case = _Case(name, typed, procedure, returned)
+    case = _Case(name, typed, procedure, returned, alias)
     try:
         match request:
             case Gradient():
@@ -207,6 +214,7 @@ class _Case:
     typed: Typed
     procedure: Procedure
     returned_names: tuple[str, ...]
+    alias: Mapping[Path, Path]
 
     def gradient(self, request: Gradient) -> Typed:
         """Return what returns the cotangents of parameters."""
@@ -260,7 +268,7 @@ class _Case:
         unused = tuple(node for node in made.results if node not in results)
         known = {node.id for node in results}
         own = tuple(node for node in (*made.locals, *unused) if node.id not in known)
-        procedure = replace(made, locals=own, results=results)
+        procedure = simplified(replace(made, locals=own, results=results))
         return replace(self.typed, procedure=procedure, returns=returns)
 
     def backward(self, request: Backward) -> Typed:
@@ -285,8 +293,9 @@ class _Case:
 
     def given(self, name: str, like: _Output) -> Node:
         """Return the parameter that is the cotangent or tangent of an array or a number."""
-        at = {str(path): n for n, path in enumerate(self.typed.passed)}
-        node = self.procedure.parameters[at[name]].node if name in at else None
+        path = self.alias.get(Path(name), Path(name))
+        at = self.typed.passed.index(path) if path in self.typed.passed else None
+        node = None if at is None else self.procedure.parameters[at].node
         if node is None or node.dtype.kind not in "if":
             raise self.refused(f"`{name}` is no array or number of floats in this call")
         shapes = [one.static_shape for one in (node, like.node)]

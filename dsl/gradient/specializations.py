@@ -39,9 +39,12 @@ class DerivedSpecializations(SpecializationCache):
 
     def _elaborate(self, *situation: Any) -> tuple[Typed, dict[Path, Path]]:
         typed, alias = super()._elaborate(*situation)
-        names = returned_names(self.function)
+        names, name = returned_names(self.function), typed.procedure.name
+        for word in reversed([f"_{word_of(request)}" for request in self.requests]):
+            name = name.removesuffix(word)
         for request in self.requests:
-            typed, names = derive(request, typed, self.function.name, names, alias), ()
+            typed, names = derive(request, typed, name, names, alias), ()
+            name = f"{name}_{word_of(request)}"
         self.latest = typed
         return typed, alias
 

@@ -60,12 +60,14 @@ from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
 from .complex_rules import as_type, operand_cotangents
+from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
 from .normalize import normalized
 from .origins import with_origins
 from .products import Product, combined, innermost, total
 from .rules import NotDifferentiable, apply, number, partials
 from .simplify import simplified
+from .statement_order import with_column_sums_last
 from .structured import structured
 
 Body = tuple[Statement, ...]
@@ -159,7 +161,7 @@ def _adjoint(
             *rounded,
         ),
     )
-    return Adjoint(simplified(new), results)
+    return Adjoint(with_column_sums_last(simplified(new)), results)
 
 
 def _created_first(forward: Body, backward: Body, known: Collection[Symbol]) -> Body:
@@ -365,7 +367,7 @@ class _Writer:
         selected = self._selected(stmt, after)
         terms = _Terms(self, stmt, before, selected, self._result(stmt))
         terms.add(stmt.value, Product(cotangent.dtype).times(cotangent), ())
-        out += terms.statements()
+        out += gathered(terms.statements())
         if replaces and not reads_itself:
             out.append(zero)
         return out

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ..ir.assignments import (
+    Access,
     Alloc,
     Assign,
     Block,
@@ -34,7 +35,7 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.expressions import Apply, Const, Domain, Expr, Read, reads, rebuild
-from ..ir.indexing import Affine, Symbol
+from ..ir.indexing import Affine, Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_reads, direct_writes, statements, writes
@@ -82,6 +83,50 @@ def covers(stmt: Assign) -> bool:
     return stmt.free.where is None and len(set(whole)) == len(whole) == len(ranges)
 
 
+def _with_own_slices(body: Body, symbol: Symbol, facts: Facts) -> Body:
+    """Return the body of a loop in which sums to a slice of each iteration's own are assigned,
+    where the array is zero before the loop and the loop has nothing else to do with it."""
+    out: list[Statement] = []
+    for stmt in body:
+        if isinstance(stmt, Assign) and _is_sum(stmt) and _has_slice_of(stmt, symbol):
+            node, known = stmt.target.node, facts.get(stmt.target.node.id)
+            touching = [
+                one for one in statements(body) if node in (*direct_reads(one), *direct_writes(one))
+            ]
+            if known is not None and known.value == 0 and len(touching) == 1:
+                stmt = _assigned(stmt)
+        out.append(stmt)
+    return tuple(out)
+
+
+def _has_slice_of(stmt: Assign, symbol: Symbol) -> bool:
+    """Whether the target is a whole slice, at a place of each iteration's own."""
+    index = stmt.target.index
+    places = [
+        n for n, at in enumerate(index)
+        if isinstance(at, Affine) and at - at.offset in (var(symbol), -var(symbol))
+    ]  # fmt: skip
+    if len(places) != 1:
+        return False
+    rest, shape = list(index), list(stmt.target.node.shape)
+    del rest[places[0]], shape[places[0]]
+    node = replace(stmt.target.node, shape=tuple(shape), strides=None)
+    return covers(replace(stmt, target=Access(node, tuple(rest))))
+
+
+def _is_sum(stmt: Assign) -> bool:
+    return stmt.op in (OPS["add"], OPS["sub"]) and not stmt.initialize and stmt.pair is None
+
+
+def _assigned(stmt: Assign) -> Assign:
+    """Return a sum that starts from zero as an assignment."""
+    if stmt.op == OPS["sub"]:
+        stmt = replace(stmt, op=OPS["add"], value=apply("neg", stmt.value))
+    if stmt.reduced == Domain():
+        return replace(stmt, op=None)
+    return replace(stmt, initialize=True)
+
+
 def is_assigned_first(body: Body, node: Node) -> bool:
     """Whether the first statement that has to do with a node assigns all of its elements."""
     for stmt in body:
@@ -121,9 +166,11 @@ class _Constants:
         match stmt:
             case Assign():
                 return self.assign(stmt, facts)
-            case For(body=inside):
+            case For(symbol=symbol, body=inside):
+                before = dict(facts)
                 self._at_head((inside,), facts)
-                return (replace(stmt, body=self._inside(inside, facts)),)
+                new = self._inside(inside, facts)
+                return (replace(stmt, body=_with_own_slices(new, symbol, before)),)
             case While(prelude, test, inside):
                 self._at_head((prelude, inside), facts)
                 again = dict(facts)
@@ -171,17 +218,11 @@ class _Constants:
         """Return an assignment with constants in place; a sum that starts from zero replaces."""
         stmt = replace(stmt, value=_valued(stmt.value, facts))
         node, known = stmt.target.node, facts.get(stmt.target.node.id)
-        is_sum = stmt.op in (OPS["add"], OPS["sub"]) and not stmt.initialize and stmt.pair is None
-        whole = covers(stmt)
+        is_sum, whole = _is_sum(stmt), covers(stmt)
         if is_sum and isinstance(stmt.value, Const) and stmt.value.value == 0:
             return ()
         if is_sum and known is not None and known.value == 0 and whole and not _reads_itself(stmt):
-            if stmt.op == OPS["sub"]:
-                stmt = replace(stmt, op=OPS["add"], value=apply("neg", stmt.value))
-            if stmt.reduced == Domain():
-                stmt = replace(stmt, op=None)
-            else:
-                stmt = replace(stmt, initialize=True)
+            stmt = _assigned(stmt)
         stays = stmt.op is None and isinstance(stmt.value, Const) and stmt.value == known
         if not stays:
             _forget(facts, (stmt,))
@@ -202,8 +243,8 @@ def _keep_common(facts: Facts, other: Facts) -> None:
 
 
 def _valued(expr: Expr, facts: Facts) -> Expr:
-    """Return an expression with the numbers that locals without axes hold."""
-    if isinstance(expr, Read) and not expr.index and expr.node.id in facts:
+    """Return an expression with the numbers that locals hold."""
+    if isinstance(expr, Read) and expr.node.id in facts:
         return facts[expr.node.id]
     new = rebuild(expr, lambda part: _valued(part, facts), lambda index: index)
     if new is not expr and isinstance(new, Apply) and new.op.name in _FOLDED:

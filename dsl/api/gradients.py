@@ -211,10 +211,13 @@ def backward(
     return _derivative(function, Backward(names, loss, accumulate))
 
 
-def _derivative(function: Any, request: Request) -> Any:
+def _derivative(function: Any, request: Request) -> Derivative:
     """Return a derivative; that of a method is bound to its object, too."""
     if isinstance(function, BoundFunction):
-        return BoundFunction(Derivative(function.func, request), *function.args)
+        bound: BoundFunction[..., Any] = BoundFunction(
+            Derivative(cast(Function, function.func), request), *function.args
+        )
+        return cast(Derivative, bound)
     return Derivative(function, request)
 
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ...base.dataclass import dataclass
-from ...lowering.adjoint.adjoint import all_of
 from ...lowering.adjoint.kept import index_symbols
 from ...lowering.adjoint.rules import NotDifferentiable
+from ...lowering.adjoint.terms import all_of
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import (
     Alloc,

@@ -15,13 +15,11 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
-from itertools import takewhile
 
 from ...base.dataclass import dataclass
 from ..analysis.self_dependence import is_injective
-from ..ir import dtypes
 from ..ir.assignments import (
     Access,
     Alloc,
@@ -40,35 +38,31 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.expressions import (
-    Apply,
     Cast,
-    Const,
     Domain,
     Dynamic,
     Expr,
     Position,
     Read,
-    Select,
-    reads,
-    rebuild,
 )
-from ..ir.indexing import Affine, Range, Symbol, const, maximum, var
+from ..ir.indexing import Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
-from .complex_rules import as_type, operand_cotangents
+from .complex_rules import as_type
 from .gathers import gathered
-from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
+from .kept import Kept, Names, UnknownSize, places, trip_count, writes
 from .normalize import normalized
 from .origins import with_origins
-from .products import Product, combined, innermost, total
-from .rules import NotDifferentiable, apply, number, partials
+from .products import Product
+from .rules import NotDifferentiable, apply, number
 from .simplify import simplified
 from .statement_order import with_column_sums_last
 from .structured import structured
+from .terms import Terms
 
 Body = tuple[Statement, ...]
 
@@ -365,7 +359,10 @@ class _Writer:
         if stmt.op is not None and stmt.op.name == "sub":
             cotangent = apply("neg", cotangent)
         selected = self._selected(stmt, after)
-        terms = _Terms(self, stmt, before, selected, self._result(stmt))
+        terms = Terms(
+            self.kept, self.names, self.cotangents, self.active, stmt, before, selected,
+            self._result(stmt),
+        )  # fmt: skip
         terms.add(stmt.value, Product(cotangent.dtype).times(cotangent), ())
         out += gathered(terms.statements())
         if replaces and not reads_itself:
@@ -414,189 +411,6 @@ class _Writer:
         return apply("eq", found, Position(stmt.pair.position))
 
 
-@dataclass(slots=True)
-class _Terms:
-    """The contributions of a statement to the cotangents of what it reads."""
-
-    writer: _Writer
-    stmt: Assign
-    before: list[Statement]
-    selected: Expr | None
-    result: Read | None
-    """The element that holds the value of the statement where that is needed; None for none."""
-    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Product]] = field(
-        default_factory=dict
-    )
-    """The cotangents of each element that is read, by the tests that select it."""
-
-    def add(self, expr: Expr, cotangent: Product, tests: tuple[tuple[Expr, bool], ...]) -> None:
-        """Add what an expression contributes, whose value has a cotangent; `tests` select it."""
-        active = self.writer.active
-        if not any(r.node.id in active for r in differentiable_reads(expr)):
-            return
-        match expr:
-            case Read():
-                self.found.setdefault((expr, tests), []).append(cotangent)
-            case Cast(value, _):
-                self.add(value, cotangent.cast(value.dtype.compute), tests)
-            case Select(test, yes, no):
-                self.add(yes, cotangent, (*tests, (test, True)))
-                self.add(no, cotangent, (*tests, (test, False)))
-            case Apply(op, args) if any(arg.dtype.kind == "c" for arg in args):
-                given = operand_cotangents(expr, cotangent.expr())
-                if given is None:
-                    text = f"`{op.name}` of complex numbers has no derivative rule"
-                    raise NotDifferentiable(text, self.stmt.span)
-                for arg, part in zip(args, given, strict=True):
-                    if part is not None:
-                        self.add(arg, Product(part.dtype, 1.0, (part,)), tests)
-            case Apply(op, args):
-                derivatives = partials(expr)
-                if derivatives is None:
-                    raise NotDifferentiable(f"`{op.name}`", self.stmt.span)
-                for arg, derivative in zip(args, derivatives, strict=True):
-                    if derivative is not None:
-                        self.add(arg, cotangent.times(self._with_result(derivative)), tests)
-            case _:
-                raise AssertionError(expr)
-
-    def _with_result(self, expr: Expr) -> Expr:
-        """Return an expression that reads the statement's value instead of computing it again."""
-        if self.result is None:
-            return expr
-        if expr == self.stmt.value and isinstance(expr, Apply):
-            return self.result
-        return rebuild(expr, self._with_result, lambda index: index)
-
-    def statements(self) -> Iterator[Statement]:
-        """Yield the statements that add to the cotangents of the elements."""
-        kept, stmt, before = self.writer.kept, self.stmt, self.before
-        where = [d.where for d in (stmt.free, stmt.reduced) if d.where is not None]
-        tests = [kept.reads(test, stmt, before) for test in where]
-        if self.selected is not None:
-            tests.append(self.selected)
-        condition = all_of(tests)
-        for (read, choices), products in self.found.items():
-            cotangents = combined(products)
-            index = kept.index(read.index, stmt, before)
-            chosen = [
-                test if wanted else apply("logical_not", test)
-                for test, wanted in ((kept.reads(t, stmt, before), w) for t, w in choices)
-            ]
-            target = Access(self.writer.cotangents[read.node.id], index)
-            used = {symbol for at in index for symbol in index_symbols(at)}
-            ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
-            free = tuple(r for r in ranges if r.symbol in used)
-            reduced = tuple(r for r in ranges if r.symbol not in used)
-            conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
-            first, rest = _parted(conditions, {r.symbol for r in reduced})
-            if not rest:
-                yield from self._sum(target, cotangents, Domain(free, all_of(first)), reduced)
-                continue
-            domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
-            value = self._written(cotangents, target, ranges)
-            yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
-
-    def _sum(
-        self, target: Access, cotangents: list[Product], free: Domain, reduced: tuple[Range, ...]
-    ) -> Iterator[Statement]:
-        """Yield the statements that add sums of products, of which factors that all terms of a sum
-        have stand outside."""
-        inner = {r.symbol for r in reduced}
-        parts = [product.split(inner) for product in cotangents]
-        common = parts[0][1]
-        place = self.writer.kept.places[id(self.stmt)]
-        sizes = [r.hi - r.lo for r in free.ranges]
-        static = all(size.constant is not None for size in sizes)
-        if (
-            common.is_number
-            or any(outside != common for _, outside in parts[1:])
-            or all(inside.is_number for inside, _ in parts)
-            or not (static or not place.loops)
-            or any(size.constant is not None and size.constant <= 0 for size in sizes)
-        ):
-            value = self._written(cotangents, target, (*free.ranges, *reduced))
-            domain = Domain(reduced)
-            yield Assign(target, OPS["add"], False, value, free, domain, span=self.stmt.span)
-            return
-        shape = tuple(size if static or size.symbol else maximum(size, const(0)) for size in sizes)
-        dtype = target.node.dtype
-        node = self.writer.names.array(f"{target.node.label}_sum", shape, dtype)
-        if node.static_shape is None:
-            self.writer.kept.allocations.append(Alloc(node))
-        sums = Access(node, tuple(var(r.symbol) - r.lo for r in free.ranges))
-        value = self._written([part for part, _ in parts], target, (*free.ranges, *reduced))
-        yield Assign(sums, OPS["add"], True, value, free, Domain(reduced), span=self.stmt.span)
-        whole = self._written([common.times(Read(sums.node, sums.index))], target, free.ranges)
-        yield Assign(target, OPS["add"], False, whole, free, span=self.stmt.span)
-
-    def _written(self, products: list[Product], target: Access, ranges: Sequence[Range]) -> Expr:
-        """Return a sum of products, of forward values that they had at the statement."""
-        exprs = [e for one in products for e in (*one.over, *one.under)]
-        among = {r.symbol for r in ranges}
-        whole = Read(target.node, target.index)
-        return self._at_time(total(products, innermost((whole, *exprs), among)))
-
-    def _at_time(self, expr: Expr) -> Expr:
-        """Return a cotangent with the forward values that it had at the statement."""
-        known = self.writer.kept.reads(expr, self.stmt, self.before)
-        if self.result is None:
-            return known
-        after, node = self.result.node, self.stmt.target.node
-
-        def change(part: Expr) -> Expr:
-            new = rebuild(part, change, lambda index: index)
-            if isinstance(new, Read) and new.node == after:
-                return Read(node, new.index, new.span)
-            return new
-
-        return change(known)
-
-
 def _is_empty(domain: Domain) -> bool:
     sizes = [(r.hi - r.lo).constant for r in domain.ranges]
     return any(size is not None and size <= 0 for size in sizes)
-
-
-def all_of(tests: Sequence[Expr]) -> Expr | None:
-    """Return the conjunction of tests, of which a later one is evaluated where the others hold."""
-    whole: Expr | None = None
-    for test in tests:
-        whole = test if whole is None else Select(whole, test, Const(False, dtypes.bool_))
-    return whole
-
-
-def _parted(tests: Sequence[Expr], inner: set[Symbol]) -> tuple[list[Expr], list[Expr]]:
-    """Return the tests without some symbols that may be evaluated first, and the others."""
-    first = list(takewhile(lambda test: not free_symbols(test) & inner, tests))
-    later = tests[len(first) :]
-    first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
-    return first, [test for test in later if test not in first]
-
-
-def _independent(
-    ranges: Sequence[Range], used: set[Symbol], stmt: Assign
-) -> tuple[list[Range], list[Expr]]:
-    """Return ranges of which those of `used` symbols depend on each other alone, as the target's
-    have to, and the tests that restrict them to the given ones."""
-    out = list(ranges)
-    tests: list[Expr] = []
-    for at, r in enumerate(ranges):
-        others = [o for o in reversed(ranges[:at]) if o.symbol not in used]
-        if r.symbol not in used or not any(
-            o.symbol in r.lo.symbols() | r.hi.symbols() for o in others
-        ):
-            continue
-        lo: Affine | None = -r.lo
-        hi: Affine | None = r.hi
-        for other in others:
-            ends = other.lo, other.hi - 1
-            lo = None if lo is None else upper_bound(lo, other.symbol, *ends)
-            hi = None if hi is None else upper_bound(hi, other.symbol, *ends)
-        if lo is None or hi is None:
-            raise NotDifferentiable("ranges that depend on each other in no linear way", stmt.span)
-        out[at] = Range(r.symbol, -lo, hi)
-        here = Position(var(r.symbol))
-        tests.append(apply("le", Position(r.lo), here))
-        tests.append(apply("lt", here, Position(r.hi)))
-    return out, tests

@@ -169,8 +169,8 @@ class _Constants:
             case For(symbol=symbol, body=inside):
                 before = dict(facts)
                 self._at_head((inside,), facts)
-                new = self._inside(inside, facts)
-                return (replace(stmt, body=_with_own_slices(new, symbol, before)),)
+                own = _with_own_slices(self._inside(inside, facts), symbol, before)
+                return (replace(stmt, body=own),)
             case While(prelude, test, inside):
                 self._at_head((prelude, inside), facts)
                 again = dict(facts)

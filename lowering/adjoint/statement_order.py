@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ..ir.assignments import Assign, Procedure, Statement
 from ..ir.expressions import Read, reads
+from ..ir.indexing import Symbol
 from ..ir.node import Node
 from ..ir.walk import free_symbols, statements
 from ..ir.walk import reads as read_nodes
@@ -46,7 +47,7 @@ def _is_column_sum(stmt: Statement, results: set[int]) -> bool:
     )
 
 
-def _begins_with(read: Read, symbols: set[object]) -> bool:
+def _begins_with(read: Read, symbols: set[Symbol]) -> bool:
     first = Read(read.node, read.index[:1])
     return bool(free_symbols(first) & symbols)
 

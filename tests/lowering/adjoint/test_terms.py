@@ -1,0 +1,46 @@
+"""The contributions of statements to cotangents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.adjoint.terms import all_of
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.expressions import Read
+from plusequals.lowering.ir.node import Node
+from plusequals.lowering.ir.text import Scope, expr_text
+
+WRITTEN = {
+    "equal elements": (
+        "y[i] = x[i] * x[i] + 3.0 * x[i]",
+        "d_x[i] = 2.0 * d_y[i] * x[i] + 3.0 * d_y[i]",
+    ),
+    "outside of a sum": (
+        "r = np.sum(a, axis=1); y = a / r[:, None]",
+        "d_r[i] = -(d_r_sum[i] / r[i])",
+    ),
+    "under a test": ("y = np.where(x > 0.5, x * n, 0.0)", "if x[i] > 0.5:"),
+    "its own value": ("y = np.exp(x)", "d_x[i] = d_y[i] * y[i]"),
+    "a divisor that stays": ("r = np.sum(a, axis=1); y = a / r[:, None]", "* (1.0 / r[i])"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_contributions_are_written_as_one_would(name: str) -> None:
+    body, expected = WRITTEN[name]
+    source = f"def f(x, a, n):\n    {body}; return (y * y).sum()\n"
+    f = pe.cd_from_source(source, {"np": np}, backend="numpy")
+    rng = np.random.default_rng(2)
+    given = rng.random(4), rng.random((3, 4)) + 0.5, 0.5
+    wrt = "a" if "a," in body else "x"
+    assert pe.check_gradient(f, given, wrt=wrt).digits > 8
+    assert expected in pe.gradient(f, wrt=wrt).text(*given)
+
+
+def test_tests_are_evaluated_one_after_the_other() -> None:
+    p, q = (Read(Node(at, "pq"[at], (), dtypes.bool_), ()) for at in range(2))
+    assert all_of([]) is None and all_of([p]) == p
+    whole = all_of([p, q])
+    assert whole is not None and expr_text(whole, Scope()) == "q if p else False"

@@ -41,7 +41,7 @@ from ...base.diagnostic import (
     Span,
 )
 from ...base.garbage_collector import gc_paused
-from ...base.lazy_import import LazyModule, lazy_modules
+from ...base.lazy_import import LazyModule, lazy_modules, load_module
 from ...base.process_state import State, register
 from ..source import function_source
 from ..source.definition import Definition, call_text, text_signature
@@ -316,6 +316,22 @@ class CdFunction(_TypedCall[P, T]):
         """
         arguments = self._bind(args, kwargs)
         return explain.build_explanation(*self._forms.peek(arguments), arguments)
+
+    def jax(self) -> Callable[..., Any]:
+        """Return the function for JAX: of its arrays, under `jit`, `vmap` and with `grad`.
+
+        It has to return new arrays or numbers of sizes that are known by those of its arguments.
+        Raises CdTypeError CD0486 where JAX is not installed or, in a call, the function is none of
+        that kind.
+        """
+        call: Callable[..., Any] = load_module(".frameworks", __package__).jax_function(self)
+        return call
+
+    def torch(self) -> Callable[..., Any]:
+        """Return the function for PyTorch: of tensors of the processor, with `backward` and under
+        `torch.compile`; conditions and errors are those of `jax`."""
+        call: Callable[..., Any] = load_module(".frameworks", __package__).torch_function(self)
+        return call
 
     @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:

@@ -406,6 +406,13 @@ def gradient_that_differences_do_not_confirm() -> object:
     return pe.check_gradient(f, (np.array([2.0, 0.0]),), wrt="x", digits=6)
 
 
+def framework_that_is_not_installed() -> object:
+    """Ask for a function of a framework that is not there."""
+    f = pe.cd_from_source("def f(x):\n    return x * 2\n")
+    with mock.patch.dict(sys.modules, {"torch": None}):
+        return f.torch()
+
+
 def _streams(*names: str) -> list[pe.Stream]:
     """New streams with names that do not depend on what ran before."""
     streams = [pe.device("numpy").stream() for _ in names]

@@ -120,6 +120,12 @@ def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Seque
     return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables))
 
 
+def _one_after_the_other(body: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield the statements that run once each, in order; a comment around some is none itself."""
+    for stmt in body:
+        yield from _one_after_the_other(stmt.body) if isinstance(stmt, Block) else (stmt,)
+
+
 def _named(node: Node, scope: Scope) -> str:
     """Return the name of an array, an identifier whatever its label is."""
     return scope.node(replace(node, label=re.sub(r"\W", "_", node.label)))
@@ -142,7 +148,7 @@ class _Text:
         """Yield the lines that create locals and results which no first assignment creates."""
         p = self.procedure
         first: dict[int, Statement] = {}
-        for stmt in p.body:
+        for stmt in _one_after_the_other(p.body):
             nested = statements((stmt,))
             touched = [n for s in nested for n in (*direct_writes(s), *direct_reads(s))]
             touched += [s.node for s in nested if isinstance(s, Alloc)]

@@ -132,6 +132,8 @@ def is_assigned_first(body: Body, node: Node) -> bool:
     for stmt in body:
         inside = statements((stmt,))
         if any(node in (*direct_reads(one), *direct_writes(one)) for one in inside):
+            if isinstance(stmt, Block):
+                return is_assigned_first(stmt.body, node)
             return (
                 isinstance(stmt, Assign)
                 and stmt.target.node == node

@@ -200,46 +200,61 @@ def torch_function(function: Function) -> Callable[..., Any]:
 
 def _torch_call(torch: Any, kind: _Kind) -> Callable[..., Any]:
     """Return the call of one kind as an operator of PyTorch, with shapes and a derivative."""
-    taken = ", ".join(f"Tensor a{n}" for n in range(len(kind.at)))
-    returned = ", ".join("Tensor" for _ in kind.results)
-    name = f"plusequals::call_{next(_NUMBERS)}"
+    size = len(kind.at)
+    inputs = [kind.values[place] for place in kind.at]
+    results = [(shape, np.dtype(dtype).name) for shape, dtype in kind.results]
+    cotangents = [(inputs[n].shape, inputs[n].dtype.name) for n in kind.wrt]
 
-    def host(*tensors: Any) -> Any:
-        out = [torch.from_numpy(np.ascontiguousarray(one)) for one in kind(_arrays(tensors))]
-        return out[0] if len(out) == 1 else tuple(out)
+    def operator(host: Callable[..., Any], count: int, given: Sequence[Any]) -> Any:
+        """Return an operator of so many tensors, which returns arrays of given shapes and types."""
+        taken = ", ".join(f"Tensor a{n}" for n in range(count))
+        returned = ", ".join("Tensor" for _ in given)
+        schema = f"({taken}) -> ({returned})" if len(given) > 1 else f"({taken}) -> Tensor"
 
-    def shapes(*tensors: Any) -> Any:
-        out = [
-            torch.empty(shape, dtype=getattr(torch, np.dtype(dtype).name))
-            for shape, dtype in kind.results
-        ]
-        return out[0] if len(out) == 1 else tuple(out)
+        def run(*tensors: Any) -> Any:
+            arrays = [one.detach().resolve_conj().cpu().numpy() for one in tensors]
+            out = [torch.from_numpy(np.asarray(one, order="C")) for one in host(arrays)]
+            return out[0] if len(out) == 1 else tuple(out)
 
-    def backward(ctx: Any, *given: Any) -> Any:
-        parts = [given[n] for n in kind.smooth]
-        known = [
-            torch.zeros(kind.results[n][0]) if one is None else one
-            for n, one in zip(kind.smooth, parts, strict=True)
-        ]
-        found = kind.cotangents(_arrays(ctx.saved_tensors), _arrays(known))
-        out: list[Any] = [None] * len(kind.at)
-        for n, one in zip(kind.wrt, found, strict=True):
-            out[n] = torch.from_numpy(np.ascontiguousarray(one))
-        return out[0] if len(out) == 1 else tuple(out)
+        def shapes(*tensors: Any) -> Any:
+            out = [torch.empty(shape, dtype=getattr(torch, name)) for shape, name in given]
+            return out[0] if len(out) == 1 else tuple(out)
 
-    schema = f"({taken}) -> ({returned})" if len(kind.results) > 1 else f"({taken}) -> Tensor"
-    made = torch.library.custom_op(name, host, mutates_args=(), schema=schema)
-    made.register_fake(shapes)
-    made.register_autograd(
-        backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+        name = f"plusequals::call_{next(_NUMBERS)}"
+        made = torch.library.custom_op(name, run, mutates_args=(), schema=schema)
+        made.register_fake(shapes)
+        return made
+
+    forward = operator(kind, size, results)
+    if not (kind.wrt and kind.smooth):
+        return _called(forward, kind)
+    reverse = operator(
+        lambda both: kind.cotangents(both[:size], both[size:]), size + len(kind.smooth), cotangents
     )
 
+    def backward(ctx: Any, *given: Any) -> Any:
+        known = [
+            torch.zeros(results[n][0], dtype=getattr(torch, results[n][1]))
+            if given[n] is None else given[n]
+            for n in kind.smooth
+        ]  # fmt: skip
+        found = reverse(*ctx.saved_tensors, *known)
+        out: list[Any] = [None] * size
+        for n, one in zip(kind.wrt, found if len(kind.wrt) > 1 else (found,), strict=True):
+            out[n] = one
+        return out[0] if size == 1 else tuple(out)
+
+    forward.register_autograd(
+        backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+    )
+    return _called(forward, kind)
+
+
+def _called(operator: Callable[..., Any], kind: _Kind) -> Callable[..., Any]:
+    """Return what gives one tensor or a tuple, as the function does."""
+
     def call(*tensors: Any) -> Any:
-        out = made(*tensors)
+        out = operator(*tensors)
         return out if kind.single or isinstance(out, tuple) else (out,)
 
     return call
-
-
-def _arrays(tensors: Sequence[Any]) -> list[Any]:
-    return [one.detach().resolve_conj().cpu().numpy() for one in tensors]

@@ -32,7 +32,12 @@ from ..gradient.requests import (
     outputs_in_source,
     word_of,
 )
-from ..gradient.specializations import DerivedSpecializations, text_of, with_parameters
+from ..gradient.specializations import (
+    DerivedSpecializations,
+    captured_names,
+    text_of,
+    with_parameters,
+)
 from ..source.definition import Definition
 from ..values.call_site import Word
 from .cd import BoundFunction, CdFunction
@@ -101,9 +106,12 @@ class Derivative(CdFunction[..., Any]):
 
     @property
     def names(self) -> dict[str, object]:
-        """The global names that a source uses, for `cd_from_source`: three words of sorts, too."""
+        """The global names that the latest source uses, for `cd_from_source`: what the function
+        captures, and three words of sorts."""
         words = {name: Word(name) for name in ("rank", "of_rank", "ordinal")}
-        return {"np": np, "comment": comment, **words}
+        latest, lookup = self._forms.latest, self._base.around.lookup
+        captured = () if latest is None else captured_names(latest)
+        return {"np": np, "comment": comment, **words, **{n: lookup(n) for n in captured}}
 
     def on(self, backend: str) -> Derivative:
         """Return the same derivative on another backend; the same object every time."""

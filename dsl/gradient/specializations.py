@@ -64,16 +64,19 @@ def with_parameters(function: s.Function, request: Request) -> s.Function:
 
 
 def text_of(typed: Typed, function: s.Function) -> str:
-    """Return a typed function as source text that takes the parameters of `function`: numbers,
-    arrays and tensors, then what these or the function's module hold beyond these."""
+    """Return a typed function as source text with the parameters of `function`, and further ones
+    for what inlined functions capture."""
     given, spelled = _spelled(typed)
-    roots = {path.root for path in given.values() if path.steps and not path.captured}
-    names = [param.name for param in function.params]
-    own = [name for name in names if name in given or name not in roots]
-    parameters = (*own, *(name for name in given if name not in own))
+    parameters = (*(param.name for param in function.params), *given)
     name = function.name if function.name.isidentifier() else "derivative"
     results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
     return source_text(typed.procedure, name, results, spelled, parameters)
+
+
+def captured_names(typed: Typed) -> tuple[str, ...]:
+    """Return the names around the function that its text uses."""
+    roots = (path.root for path in typed.passed if path.captured and _is_written_out(path, typed))
+    return tuple(dict.fromkeys(roots))
 
 
 def _flat(returns: Return) -> list[Return]:
@@ -93,16 +96,28 @@ def _result(one: Return, typed: Typed) -> tuple[Node, ...]:
 
 
 def _spelled(typed: Typed) -> tuple[dict[str, Path], dict[int, str]]:
-    """Return the arrays and tensors that a text takes, by name, and how it spells the arrays."""
+    """Return the further parameters of a text, by name, and how it spells the arrays."""
     given: dict[str, Path] = {}
     spelled: dict[int, str] = {}
     for path, parameter in zip(typed.passed, typed.procedure.parameters, strict=True):
         whole = path.owner or path
-        plain = whole.label
-        name, count = plain, 2
-        while given.get(name, whole) != whole:
-            name, count = f"{plain}_{count}", count + 1
-        given[name] = whole
+        name = str(whole)
+        if not _is_written_out(path, typed):
+            name = plain = whole.label
+            count = 2
+            while given.get(name, whole) != whole:
+                name, count = f"{plain}_{count}", count + 1
+            given[name] = whole
         field = "" if path.owner is None else f".{str(path.steps[-1])[1:]}"
         spelled[parameter.node.id] = name if field == ".value" else f"{name}{field}"
     return given, spelled
+
+
+def _is_written_out(path: Path, typed: Typed) -> bool:
+    """Whether a text spells an array as the source does: a name with attributes and items."""
+    whole = path.owner or path
+    steps = (
+        step.isidentifier() if isinstance(step, str) else isinstance(step, int | tuple)
+        for step in whole.steps
+    )  # fmt: skip
+    return whole.root.isidentifier() and whole.root not in typed.constants and all(steps)

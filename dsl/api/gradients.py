@@ -15,6 +15,7 @@ specializations; what results is compiled like any other function.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 
@@ -154,8 +155,9 @@ def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signat
 def gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
     """Return a function that returns the gradient of what `function` returns, one real number.
 
-    `wrt` names the parameters, arrays of floats or numbers: of one name the result is an array of
-    that parameter's shape and type, of several a tuple of them. Raises CdTypeError CD0480 for what
+    `wrt` names the parameters, arrays of floats or numbers, or what these hold, as the source does:
+    `model.w`, `layers[0]`. Of one name the result is an array of its shape and type, of a tuple or
+    list the same of its items, of several names a tuple. Raises CdTypeError CD0480 for what
     is no such name.
     """
     names, single = _names(function, wrt)
@@ -235,7 +237,7 @@ def _names(function: Any, wrt: str | Sequence[str]) -> tuple[tuple[str, ...], bo
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     parameters = list(inspect.signature(function).parameters)
     for name in names:
-        if name not in parameters:
+        if re.split(r"[.\[]", name)[0] not in parameters:
             text = f"it has {', '.join(f'`{one}`' for one in parameters)}"
             raise _refused(f"`{function.__name__}` has no parameter `{name}`", text)
     return names, isinstance(wrt, str)

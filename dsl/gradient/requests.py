@@ -7,9 +7,10 @@ that decides about its specializations stays as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import (
@@ -40,7 +41,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import rename
 from ...lowering.ir.walk import reads
-from ..elaborate.captures.inputs import NumberSpec
+from ..elaborate.captures.inputs import GroupSpec, NumberSpec, Spec
 from ..elaborate.normalize import build
 from ..elaborate.scope import assigned_names, parts, plain_names
 from ..elaborate.typed import Argument, Constant, Many, New, Return, Typed
@@ -111,13 +112,18 @@ def further_parameters(request: Request) -> tuple[str, ...]:
     """Return the parameters that a derivative has after those of the function."""
     match request:
         case CotangentProduct(outputs=outputs):
-            return tuple(f"d_{name}" for name in outputs)
+            return tuple(f"d_{_identifier(name)}" for name in outputs)
         case TangentProduct(wrt, _):
-            return tuple(f"t_{name}" for name in wrt)
+            return tuple(f"t_{_identifier(name)}" for name in wrt)
         case Gradient() | Backward():
             return ()
         case _:
             assert_never(request)
+
+
+def _identifier(name: str) -> str:
+    """Return the name of an array as an identifier: `m.w` as `m_w`."""
+    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def outputs_in_source(function: s.Function) -> tuple[str, ...]:
@@ -163,6 +169,44 @@ class _Output:
     node: Node
     kind: Kind | None = None
     """The kind of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A tuple or list of arrays and numbers."""
+
+    items: Sequence[_Tree]
+    kind: str = "tuple"
+    named_tuple: type | None = None
+
+
+_Tree: TypeAlias = "_Output | _Group"
+
+
+def _leaves(tree: _Tree) -> list[_Output]:
+    if isinstance(tree, _Group):
+        return [one for item in tree.items for one in _leaves(item)]
+    return [tree]
+
+
+def _with_leaves(trees: Sequence[_Tree], nodes: Sequence[Node]) -> list[_Tree]:
+    """Return trees with other arrays in the place of theirs, in order."""
+    left = iter(nodes)
+
+    def change(tree: _Tree) -> _Tree:
+        if isinstance(tree, _Group):
+            return replace(tree, items=tuple(change(item) for item in tree.items))
+        return replace(tree, node=next(left))
+
+    return [change(tree) for tree in trees]
+
+
+def _returned(tree: _Tree, places: Mapping[int, int]) -> Return:
+    """Return how a caller gets a tree, whose arrays are results at known places."""
+    if isinstance(tree, _Group):
+        items = tuple(_returned(item, places) for item in tree.items)
+        return Many(items, tree.kind, tree.named_tuple)
+    return New(places[tree.node.id], None, tree.kind)
 
 
 def derive(
@@ -218,7 +262,8 @@ class _Case:
 
     def gradient(self, request: Gradient) -> Typed:
         """Return what returns the cotangents of parameters."""
-        inputs = self.inputs(request.wrt)
+        trees = [self.tree(wanted) for wanted in request.wrt]
+        inputs = [one for tree in trees for one in _leaves(tree)]
         returns = self.typed.returns
         if not (isinstance(returns, New) and returns.kind and self.procedure.results):
             raise self.refused("it does not return one number")
@@ -226,14 +271,19 @@ class _Case:
         if output.dtype.kind != "f":
             raise self.refused(f"it returns a number of {output.dtype}")
         made = adjoint(self.procedure, [one.node for one in inputs], (output,), (None,))
-        found = [replace(one, node=n) for one, n in zip(inputs, made.cotangents, strict=True)]
-        value = [_Output("", output, returns.kind)] if request.with_value else []
-        return self.returning(made.procedure, [*value, *found], request.single, len(value))
+        found = _with_leaves(trees, made.cotangents)
+        if request.with_value:
+            cotangents = found[0] if request.single else _Group(found)
+            value = _Output("", output, returns.kind)
+            return self.returning(made.procedure, [value, cotangents], False)
+        return self.returning(made.procedure, found, request.single)
 
     def cotangent_product(self, request: CotangentProduct) -> Typed:
         """Return what takes cotangents of outputs, and returns those of parameters."""
-        inputs, outputs = self.inputs(request.wrt), self.outputs_named(request.outputs)
-        given = [self.given(f"d_{one.name}", one) for one in outputs]
+        trees = [self.tree(wanted) for wanted in request.wrt]
+        inputs = [one for tree in trees for one in _leaves(tree)]
+        outputs = self.outputs_named(request.outputs)
+        given = [self.given(f"d_{_identifier(one.name)}", one) for one in outputs]
         for one in self.all_outputs():
             if one.node.dtype.kind == "f" and one not in outputs and request.all_outputs:
                 text = f"its output `{one.name}` has no cotangent: name its `outputs`"
@@ -242,13 +292,13 @@ class _Case:
             self.checked(zip(given, outputs, strict=True)),
             [one.node for one in inputs], [one.node for one in outputs], given,
         )  # fmt: skip
-        found = [replace(one, node=n) for one, n in zip(inputs, made.cotangents, strict=True)]
+        found = _with_leaves(trees, made.cotangents)
         return self.returning(made.procedure, found, request.single)
 
     def tangent_product(self, request: TangentProduct) -> Typed:
         """Return what takes tangents of parameters, and returns those of outputs."""
         inputs, outputs = self.inputs(request.wrt), self.outputs(request.outputs)
-        given = [self.given(f"t_{one.name}", one) for one in inputs]
+        given = [self.given(f"t_{_identifier(one.name)}", one) for one in inputs]
         made = tangent(
             self.checked(zip(given, inputs, strict=True)),
             [one.node for one in inputs], [one.node for one in outputs], given,
@@ -256,19 +306,17 @@ class _Case:
         found = [replace(one, node=n) for one, n in zip(outputs, made.tangents, strict=True)]
         return self.returning(made.procedure, found, len(found) == 1)
 
-    def returning(
-        self, made: Procedure, found: Sequence[_Output], single: bool, first: int = 0
-    ) -> Typed:
-        """Return the typed function of a procedure, with what it returns: so many values first,
-        then a tuple of the others, or the only one of these."""
-        results = tuple(dict.fromkeys(one.node for one in found))
-        returned = tuple(New(results.index(one.node), None, one.kind) for one in found)
-        others = returned[first] if single else Many(returned[first:], "tuple")
-        returns: Return = Many((*returned[:first], others), "tuple") if first else others
+    def returning(self, made: Procedure, found: Sequence[_Tree], single: bool) -> Typed:
+        """Return the typed function of a procedure, which returns the only one of some arrays, or
+        a tuple."""
+        leaves = [one for tree in found for one in _leaves(tree)]
+        results = tuple(dict.fromkeys(one.node for one in leaves))
+        places = {node.id: n for n, node in enumerate(results)}
+        parts = tuple(_returned(tree, places) for tree in found)
         unused = tuple(node for node in made.results if node not in results)
-        known = {node.id for node in results}
-        own = tuple(node for node in (*made.locals, *unused) if node.id not in known)
+        own = tuple(node for node in (*made.locals, *unused) if node.id not in places)
         procedure = simplified(replace(made, locals=own, results=results))
+        returns: Return = parts[0] if single else Many(parts, "tuple")
         return replace(self.typed, procedure=procedure, returns=returns)
 
     def backward(self, request: Backward) -> Typed:
@@ -323,6 +371,20 @@ class _Case:
     def refused(self, reason: str) -> CdTypeError:
         """Return the error, at the whole function."""
         return refused(self.name, reason, self.procedure.span)
+
+    def tree(self, wanted: str) -> _Tree:
+        """Return an argument in which is differentiated; of a tuple or list its items."""
+        for path, spec in self.typed.used.items():
+            if str(path) == wanted and not path.captured:
+                return self._tree_at(path, spec)
+        return self.input(wanted)
+
+    def _tree_at(self, path: Path, spec: Spec) -> _Tree:
+        if not isinstance(spec, GroupSpec):
+            return self.input(str(path))
+        inner = (Path(path.root, (*path.steps, n)) for n in range(len(spec.items)))
+        items = (self._tree_at(at, one) for at, one in zip(inner, spec.items, strict=True))
+        return _Group(tuple(items), spec.kind, spec.named_tuple)
 
     def inputs(self, wrt: Iterable[str]) -> list[_Output]:
         """Return the arguments in which is differentiated."""

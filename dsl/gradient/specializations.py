@@ -5,7 +5,7 @@ What decides about a specialization, and how a call finds one, is that of the fu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...backends.call_entry import CacheEntry
@@ -70,7 +70,23 @@ def text_of(typed: Typed, function: s.Function) -> str:
     parameters = (*(param.name for param in function.params), *given)
     name = function.name if function.name.isidentifier() else "derivative"
     results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
-    return source_text(typed.procedure, name, results, spelled, parameters)
+    text = source_text(typed.procedure, name, results, spelled, parameters)
+    if not results:
+        return text
+    body, _, returned = text.rpartition("    return ")
+    names = iter(returned.strip().split(", "))
+    return f"{body}    return {_nested(typed.returns, typed, names, is_outermost=True)}\n"
+
+
+def _nested(returns: Return, typed: Typed, names: Iterator[str], is_outermost: bool = False) -> str:
+    """Return what a function returns as text, of the names of its arrays in order."""
+    if not isinstance(returns, Many):
+        return next(names) if _result(returns, typed) else "None"
+    inside = ", ".join(_nested(item, typed, names) for item in returns.items)
+    if returns.kind == "list":
+        return f"[{inside}]"
+    comma = "," * (len(returns.items) == 1)
+    return inside + comma if is_outermost else f"({inside}{comma})"
 
 
 def captured_names(typed: Typed) -> tuple[str, ...]:

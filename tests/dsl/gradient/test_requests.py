@@ -163,3 +163,44 @@ def test_tensors_whose_gradients_the_function_uses_are_refused() -> None:
         pe.backward(cd(lambda w: (w.value * w.grad).sum()))(w)
     with pytest.raises(TypeError, match="`v` is no tensor of floats that it reads"):
         pe.backward(cd(lambda w: (w * w).sum()), wrt="v")(w)
+
+
+@cd
+def network(params: Any, x: Any) -> Any:
+    h = x
+    for w, b in params:
+        h = np.tanh(h @ w + b)
+    return np.sum(h * h)
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.w = np.arange(3.0)
+
+
+def test_tuples_and_lists_have_cotangents_of_their_form() -> None:
+    params = [(RNG.random((4, 3)), RNG.random(3)), (RNG.random((3, 2)), RNG.random(2))]
+    g = pe.value_and_gradient(network, wrt=("params", "x"))
+    value, (d_params, d_x) = g(params, X)
+    assert value == network(params, X) and isinstance(d_params, list)
+    assert [tuple(one.shape for one in pair) for pair in d_params] == [
+        ((4, 3), (3,)),
+        ((3, 2), (2,)),
+    ]
+    alone = pe.gradient(network, wrt="params[1][0]")(params, X)
+    np.testing.assert_allclose(alone, d_params[1][0], rtol=1e-14)
+    again = pe.cd_from_source(g.source, g.names)(params, X)
+    assert again[0] == value
+    np.testing.assert_allclose(again[1][0][0][1], d_params[0][1], rtol=1e-14)
+    np.testing.assert_allclose(again[1][1], d_x, rtol=1e-14)
+
+
+def test_attributes_have_cotangents() -> None:
+    f = cd(lambda model, x: np.sum(model.w * x * x))
+    model, x = Owner(), np.array([1.0, 2.0, 3.0])
+    d_w, d_x = pe.gradient(f, wrt=("model.w", "x"))(model, x)
+    np.testing.assert_array_equal(d_w, x * x)
+    np.testing.assert_array_equal(d_x, 2 * model.w * x)
+    assert pe.jvp(f, wrt="model.w")(model, x, t_model_w=np.ones(3)) == 14.0
+    with pytest.raises(TypeError, match="`model` is no array or run-time number"):
+        pe.gradient(f, wrt="model")(model, x)

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from ...base.cached_property import cached_property
-from ...base.diagnostic import CdTypeError, CdValueError, Diagnostic, Label
+from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..gradient.requests import (
     Backward,
     CotangentProduct,
@@ -39,9 +39,11 @@ from ..gradient.specializations import (
     text_of,
     with_parameters,
 )
+from ..source import surface as s
 from ..source.definition import Definition
+from ..specialize.variants import Lookup
 from ..values.call_site import Word
-from .cd import BoundFunction, CdFunction
+from .cd import BoundFunction, CdFunction, cd_from_source
 from .words import comment
 
 Function = CdFunction[..., Any]
@@ -56,7 +58,7 @@ class Derivative(CdFunction[..., Any]):
 
     def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
         """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
-        self._function, self._request = function, request
+        self.derived_from, self._request = function, request
         self._base = function.definition
         definition = Definition(self._base.around)
         definition.surface = with_parameters(function.surface, request)
@@ -67,8 +69,8 @@ class Derivative(CdFunction[..., Any]):
     @property
     def definition(self) -> Definition:
         """The definition, renewed where that of the function was replaced."""
-        if self._function.definition is not self._base:
-            renewed = Derivative(self._function, self._request, self._backend)
+        if self.derived_from.definition is not self._base:
+            renewed = Derivative(self.derived_from, self._request, self._backend)
             self.__dict__.pop("_forms", None)
             self.__dict__.update(renewed.__dict__)
         return self._definition
@@ -84,7 +86,7 @@ class Derivative(CdFunction[..., Any]):
     @property
     def requests(self) -> tuple[Request, ...]:
         """What is derived, in order: of a derivative's derivative first that of the inner one."""
-        inner = self._function.requests if isinstance(self._function, Derivative) else ()
+        inner = self.derived_from.requests if isinstance(self.derived_from, Derivative) else ()
         return (*inner, self._request)
 
     def text(self, *args: Any, **kwargs: Any) -> str:
@@ -106,7 +108,7 @@ class Derivative(CdFunction[..., Any]):
         return text_of(latest, self.surface)
 
     @property
-    def names(self) -> dict[str, object]:
+    def names(self) -> Mapping[str, object]:
         """The global names that the latest source uses, for `cd_from_source`: what the function
         captures, and three words of sorts."""
         words = {name: Word(name) for name in ("rank", "of_rank", "ordinal")}
@@ -117,22 +119,70 @@ class Derivative(CdFunction[..., Any]):
     def on(self, backend: str) -> Derivative:
         """Return the same derivative on another backend; the same object every time."""
         if backend not in self._on_backends:
-            function = Derivative(self._function, self._request, backend)
+            function = Derivative(self.derived_from, self._request, backend)
             self._on_backends.setdefault(backend, function)
         return cast(Derivative, self._on_backends[backend])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Derivative, (self._function, self._request, self._backend)
+        return Derivative, (self.derived_from, self._request, self._backend)
 
-    def __cd_function__(self) -> NoReturn:
-        message = f"`{self.__name__}` is made for the types of a call, and is called from Python"
-        helps = ("pass its result as an argument",)
-        raise CdTypeError(Diagnostic("CD0480", message, (Label(self.surface.span),), helps=helps))
+    def __cd_for_values__(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], numbers: Sequence[object]
+    ) -> tuple[s.Function, Lookup]:
+        """Return source and scope of the derivative for arguments of these kinds, with which
+        another function inlines it; `numbers` are those of them that are known at run time only.
+
+        Raises CdTypeError CD0480 where the source needs more than the arguments.
+        """
+        arguments = self._bind(tuple(args), keywords)
+        run_time = {id(number) for number in numbers}
+        try:
+            typed = self._forms.peek(arguments, compiled=False)[0].typed
+        except CdError:
+            names = [name for name, value in arguments.items() if id(value) in run_time]
+            if not any(isinstance(arguments[name], int | np.integer) for name in names):
+                raise
+            text = (
+                f"`{self.__name__}` cannot be derived where {' and '.join(names)} are no constants"
+            )
+            raise _refused(text, "pass numbers that are known when compiling") from None
+        for name, value in arguments.items():
+            if id(value) in run_time and name in typed.statics:
+                raise _refused(
+                    f"`{name}` of `{self.__name__}` decides its statements: pass a constant"
+                )
+        text = text_of(typed, self.surface)
+        captured, around = captured_names(typed), self.names
+        if captured:
+            around = _Around(around, captured, self._base.around.lookup)
+        made = cd_from_source(text, around, f"<{self.__name__}>")
+        if list(made.__signature__.parameters) != list(self.__signature__.parameters):
+            raise _refused(f"`{self.__name__}` needs what functions that it calls capture")
+        return made.__cd_function__()
 
     def __repr__(self) -> str:
         wrt = self._request.wrt
         names = "all tensors" if wrt is None else ", ".join(wrt)
-        return f"<{word_of(self._request)} of {self._function.__name__} in {names}>"
+        return f"<{word_of(self._request)} of {self.derived_from.__name__} in {names}>"
+
+
+class _Around(Mapping[str, object]):
+    """The names around a derivative's source: words, and what its function captures, as it is."""
+
+    def __init__(
+        self, words: Mapping[str, object], captured: Sequence[str], lookup: Lookup
+    ) -> None:
+        self._words = {name: words[name] for name in words if name not in captured}
+        self._captured, self._lookup = tuple(captured), lookup
+
+    def __getitem__(self, name: str) -> object:
+        return self._lookup(name) if name in self._captured else self._words[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._words, *self._captured))
+
+    def __len__(self) -> int:
+        return len(self._words) + len(self._captured)
 
 
 def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signature:

@@ -76,13 +76,3 @@ def test_a_derivative_is_copied_and_pickled_with_its_function() -> None:
     x = np.ones(3)
     again = pickle.loads(pickle.dumps(g))  # noqa: S301
     np.testing.assert_array_equal(again(x, x), g(x, x))
-
-
-def test_it_is_not_called_inside_of_another_function() -> None:
-    g = pe.gradient(loss, wrt="x")
-
-    def outer(x: Any) -> Any:
-        return g(x, x)
-
-    with pytest.raises(TypeError, match="is called from Python"):
-        cd(outer)(np.ones(3))

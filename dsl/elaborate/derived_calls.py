@@ -1,0 +1,82 @@
+"""Calls of functions that are made for the kinds of their arguments: derivatives.
+
+Such a function is asked for its source with arguments that stand in for the values of the call:
+arrays and numbers of their types and sizes, and objects as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...base.diagnostic import CdTypeError, Span
+from ..source import surface as s
+from ..values.builder import NeedStatic, error
+from ..values.types import Kind
+from ..values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
+from .captures.owners import below, compare, way_to
+from .scope import Frame
+
+_STEPS = ("derived_from", "__wrapped__")
+"""The attributes that lead from a derivative to the function of Python that it is made of."""
+Lookup = Callable[[str], object]
+
+
+def source_for_values(
+    frame: Frame, function: Any, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
+) -> tuple[s.Function, Lookup]:
+    """Return the source of a function that is made for its arguments, and its scope.
+
+    Raises NeedStatic where the size of an array is dynamic, CdTypeError CD0480 for what no argument
+    stands in for, and what making it raises.
+    """
+    numbers: list[object] = []
+    given = [_stand_in(value, numbers, span) for value in args]
+    named = {name: _stand_in(value, numbers, span) for name, value in keywords.items()}
+    path, origin = way_to(frame, function), function
+    for step in _STEPS:
+        while hasattr(origin, step):
+            path, origin = below(path, step), getattr(origin, step)
+    if isinstance(origin, FunctionType):  # replaced code is derived again
+        compare(frame, below(path, "__code__"), origin.__code__)
+    source: tuple[s.Function, Lookup] = function.__cd_for_values__(given, named, numbers)
+    return source
+
+
+def _stand_in(value: Value, numbers: list[object], span: Span) -> object:
+    """Return an argument of the kind of a value; of a run-time number one that `numbers` gets."""
+    match value:
+        case Static(given) | Opaque(given, _):
+            return given
+        case Handle(tensor, _):
+            return tensor
+        case Scalar(_, kind):
+            numbers.append(_number(kind))
+            return numbers[-1]
+        case Array(shape=shape, kind=kind):
+            sizes = [extent.constant for extent in shape]
+            if None in sizes:
+                symbols = frozenset(symbol for extent in shape for symbol in extent.symbols())
+                raise NeedStatic(frozenset(), symbols)
+            return np.zeros([size for size in sizes if size is not None], kind.dtype.numpy)
+        case Group(items, kind, _, named_tuple):
+            parts = [_stand_in(item, numbers, span) for item in items]
+            if named_tuple is not None:
+                return tuple.__new__(named_tuple, parts)
+            return parts if kind == "list" else tuple(parts)
+        case _:
+            text = (
+                "a derivative is called with arrays, numbers, tensors, objects and tuples of these"
+            )
+            raise error("CD0480", CdTypeError, text, span)
+
+
+def _number(kind: Kind) -> object:
+    """Return a number of a kind that is no other object."""
+    if not kind.weak:
+        return np.array(1, kind.dtype.numpy)[()]
+    numbers = {"i": int("1000003"), "f": float("1.5"), "c": complex("1.5"), "b": np.True_}
+    return numbers[kind.dtype.kind]

@@ -229,11 +229,10 @@ class CdFunction(_TypedCall[P, T]):
     __code__, __defaults__ = _function_property("__code__"), _function_property("__defaults__")
     __kwdefaults__ = _function_property("__kwdefaults__")
 
-    def _python_function(self, name: str) -> FunctionType:
+    def _python_function(self, name: str) -> Any:
         if self._definition.parts is None:
             raise AttributeError(f"`{self.__name__}` is a text's function, and has no `{name}`")
-        function: FunctionType = self._definition.parts.function
-        return function
+        return self._definition.parts.function
 
     def _reread(self) -> None:
         """Reread the current Python function, and drop all specializations.
@@ -287,11 +286,10 @@ class CdFunction(_TypedCall[P, T]):
         if "definition" not in self.__dict__:  # it is a new object, not an existing function
             pickling.restore_state(self, state)
 
-    def __copy__(self) -> Self:
+    def __deepcopy__(self, memo: object = None) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
+    __copy__ = __deepcopy__
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return surface and scope, with which another `@cd` function inlines this one."""
@@ -317,21 +315,13 @@ class CdFunction(_TypedCall[P, T]):
         arguments = self._bind(args, kwargs)
         return explain.build_explanation(*self._forms.peek(arguments), arguments)
 
-    def jax(self) -> Callable[..., Any]:
-        """Return the function for JAX: of its arrays, under `jit`, `vmap` and with `grad`.
+    def jax(self) -> Any:
+        """Return the function for JAX: see `frameworks.jax_function`."""
+        return load_module(".frameworks", __package__).jax_function(self)
 
-        It has to return new arrays or numbers of sizes that are known by those of its arguments.
-        Raises CdTypeError CD0486 where JAX is not installed or, in a call, the function is none of
-        that kind.
-        """
-        call: Callable[..., Any] = load_module(".frameworks", __package__).jax_function(self)
-        return call
-
-    def torch(self) -> Callable[..., Any]:
-        """Return the function for PyTorch: of tensors of the processor, with `backward` and under
-        `torch.compile`; conditions and errors are those of `jax`."""
-        call: Callable[..., Any] = load_module(".frameworks", __package__).torch_function(self)
-        return call
+    def torch(self) -> Any:
+        """Return the function for PyTorch: see `frameworks.torch_function`."""
+        return load_module(".frameworks", __package__).torch_function(self)
 
     @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:
@@ -552,11 +542,10 @@ def _register_reloader() -> None:
         rules.append(_RELOAD_RULE)
 
 
-def _are_cd_functions(old: object, new: object) -> bool:
-    return isinstance(old, CdFunction) and isinstance(new, CdFunction)
-
-
-_RELOAD_RULE = (_are_cd_functions, lambda old, new: old.share_state(new))
+_RELOAD_RULE = (
+    lambda old, new: isinstance(old, CdFunction) and isinstance(new, CdFunction),
+    lambda old, new: old.share_state(new),
+)
 """The update rule for autoreload: a predicate, and the action."""
 
 
@@ -572,12 +561,11 @@ def cd_from_source(
     `globals` are its global names (none by default; builtins always), `name` is the name of the
     text in errors. Raises as `cd` does.
     """
-    source = function_source.source_from_text(text, name)
     namespace = {} if globals is None else globals  # by reference: its content may change
     definition = Definition(function_source.scope_of_namespace(namespace))
-    definition.text = source
+    definition.text = function_source.source_from_text(text, name)
     _ = definition.surface
-    _require_compilable(source)
+    _require_compilable(definition.text)
     return CdFunction(definition, text_signature(namespace, definition.surface), backend)
 
 
@@ -596,9 +584,9 @@ def _require_compilable(source: function_source.FunctionSource) -> None:
         line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
         end = getattr(problem, "end_offset", None) or column + 2
         span = Span(source.source, line, column, line, max(end - 1, column + 1))
-        message = f"Python cannot read this: {text}"
         helps = ("correct the text: it has to be a function that Python itself would accept",)
-        raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
+        found = Diagnostic("CD0100", f"Python cannot read this: {text}", (Label(span),), (), helps)
+        raise CdSyntaxError(found) from None
 
 
 RUNTIME.logger = lambda: log.logger()

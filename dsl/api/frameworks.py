@@ -147,7 +147,11 @@ class _Kinds:
 
 
 def jax_function(function: Function) -> Callable[..., Any]:
-    """Return a function of JAX that calls another one; see `CdFunction.jax`."""
+    """Return a function of JAX that calls another one: under `jit`, `vmap` and with `grad`, too.
+
+    It has to return new arrays or numbers, of sizes that follow from those of its arguments. Raises
+    CdTypeError CD0486 where JAX is not installed or, in a call, the function is none of that kind.
+    """
     jax = _framework("jax")
 
     def is_array(value: Any) -> bool:
@@ -189,7 +193,8 @@ def _jax_call(jax: Any, kind: _Kind) -> Callable[..., Any]:
 
 
 def torch_function(function: Function) -> Callable[..., Any]:
-    """Return a function of PyTorch that calls another one; see `CdFunction.torch`."""
+    """Return a function of PyTorch that calls another one: of tensors of the processor, with
+    `backward` and under `torch.compile`; conditions and errors are those of `jax_function`."""
     torch = _framework("torch")
 
     def is_array(value: Any) -> bool:

@@ -41,10 +41,10 @@ from ..values.values import (
 )
 from . import object_attributes
 from .captures import parents
+from .captures.derived_calls import source_of_call
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
 from .conditions.comparisons import extreme_of_sequences, sorted_values
-from .derived_calls import source_for_values
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -244,12 +244,8 @@ def _call_object(
     refusal = table.refusal(function)
     if refusal is not None:
         raise error("CD0428", CdTypeError, refusal[0], e.span, helps=(refusal[1],))
-    inner = getattr(function, "__cd_function__", None)
-    if inner is not None:
-        is_derived = hasattr(function, "__cd_for_values__")
-        surface, lookup = (
-            source_for_values(frame, function, args, keywords, e.span) if is_derived else inner()
-        )
+    if hasattr(function, "__cd_function__"):
+        surface, lookup = source_of_call(frame, function, args, keywords, e.span)
         return inline(frame, surface, lookup, args, keywords, e.span, None, function)
     if is_method(function):
         owner = owner_of(frame, function, path, e.span)

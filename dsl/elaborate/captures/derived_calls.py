@@ -12,27 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from ...base.diagnostic import CdTypeError, Span
-from ..source import surface as s
-from ..values.builder import NeedStatic, error
-from ..values.types import Kind
-from ..values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
-from .captures.owners import below, compare, way_to
-from .scope import Frame
+from ....base.diagnostic import CdTypeError, Span
+from ...source import surface as s
+from ...values.builder import NeedStatic, error
+from ...values.types import Kind
+from ...values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
+from ..scope import Frame
+from .owners import below, compare, way_to
 
 _STEPS = ("derived_from", "__wrapped__")
 """The attributes that lead from a derivative to the function of Python that it is made of."""
 Lookup = Callable[[str], object]
 
 
-def source_for_values(
+def source_of_call(
     frame: Frame, function: Any, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
 ) -> tuple[s.Function, Lookup]:
-    """Return the source of a function that is made for its arguments, and its scope.
+    """Return the source of a function under `@cd`, for the arguments of a call where it is made for
+    these, and its scope.
 
     Raises NeedStatic where the size of an array is dynamic, CdTypeError CD0480 for what no argument
     stands in for, and what making it raises.
     """
+    source: tuple[s.Function, Lookup]
+    if not hasattr(function, "__cd_for_values__"):
+        source = function.__cd_function__()
+        return source
     numbers: list[object] = []
     given = [_stand_in(value, numbers, span) for value in args]
     named = {name: _stand_in(value, numbers, span) for name, value in keywords.items()}
@@ -42,7 +47,7 @@ def source_for_values(
             path, origin = below(path, step), getattr(origin, step)
     if isinstance(origin, FunctionType):  # replaced code is derived again
         compare(frame, below(path, "__code__"), origin.__code__)
-    source: tuple[s.Function, Lookup] = function.__cd_for_values__(given, named, numbers)
+    source = function.__cd_for_values__(given, named, numbers)
     return source
 
 

@@ -82,13 +82,15 @@ class Derivative(CdFunction[..., Any]):
         return (*inner, self._request)
 
     def text(self, *args: Any, **kwargs: Any) -> str:
-        """Return the source of the derivatives for arguments; nothing runs."""
+        """Return the source of the derivatives for arguments; nothing runs. CdTypeError CD0480
+        where there is none."""
         specialization, _ = self._forms.peek(self._bind(args, kwargs), compiled=False)
         return text_of(specialization.typed, self.surface)
 
     @property
     def source(self) -> str:
-        """The source of the latest specialization. CdValueError CD0481 before there is one."""
+        """The source of the latest specialization. CdValueError CD0481 before there is one,
+        CdTypeError CD0480 where the language has no words for it."""
         latest = self._forms.latest
         if latest is None:
             raise CdValueError(

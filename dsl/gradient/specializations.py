@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...backends.call_entry import CacheEntry
+from ...base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir.node import Node
 from ..elaborate.typed import Argument, Many, New, Return, Typed
 from ..source import surface as s
@@ -62,7 +64,8 @@ def with_parameters(function: s.Function, request: Request) -> s.Function:
 
 def text_of(typed: Typed, function: s.Function) -> str:
     """Return a typed function as source text that takes the parameters of `function`: numbers,
-    arrays and tensors, then what these or the function's module hold beyond these."""
+    arrays and tensors, then what these or the function's module hold beyond these. CdTypeError
+    CD0480 for what the language has no words for."""
     given, spelled = _spelled(typed)
     roots = {path.root for path in given.values() if path.steps and not path.captured}
     names = [param.name for param in function.params]
@@ -70,7 +73,13 @@ def text_of(typed: Typed, function: s.Function) -> str:
     parameters = (*own, *(name for name in given if name not in own))
     name = function.name if function.name.isidentifier() else "derivative"
     results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
-    return source_text(typed.procedure, name, results, spelled, parameters)
+    try:
+        return source_text(typed.procedure, name, results, spelled, parameters)
+    except NotDifferentiable as why:
+        message = f"`{function.name}` has no text: the language has no words for {why.reason}"
+        span = function.span if why.span == NOWHERE else why.span
+        helps = ("it can be called all the same",)
+        raise CdTypeError(Diagnostic("CD0480", message, (Label(span),), helps=helps)) from None
 
 
 def _flat(returns: Return) -> list[Return]:

@@ -249,8 +249,8 @@ class _Text:
         if is_empty(stmt):
             return []
         stmt = with_plain_letters(_with_letters_on_the_left(self.with_own_letters(stmt)))
-        inner = replace(self, scope=self.scope.inner())
         bare = letters_with_ranges(stmt)
+        inner = self.with_sizes(stmt, bare)
         spans = [r for r in stmt.free.ranges if r.symbol not in bare]
         guards = [test for r in spans for test in _range_tests(r)]
         guards += [stmt.free.where] if stmt.free.where is not None else []
@@ -258,21 +258,21 @@ class _Text:
         guard = all_of(guards)
         if guard is None:
             return lines
-        head = f"if {inner.with_sizes(stmt, spans).expr(guard)}:"
+        head = f"if {inner.expr(guard)}:"
         if _is_of_letters(stmt):
             return [head, *(_INDENT + line for line in lines)]
         return [text for line in lines for text in (head, _INDENT + line)]
 
-    def with_sizes(self, stmt: Assign, spans: Sequence[Range]) -> _Text:
-        """Return the writer of guards, which spells the ends of ranges as sizes of arrays of a
-        statement: from numbers that only a run knows letters get no ranges."""
-        ends_of = {s for r in spans for s in r.hi.symbols()} & self.variables
+    def with_sizes(self, stmt: Assign, bare: set[Symbol]) -> _Text:
+        """Return the writer of a statement, which spells the ends of ranges as sizes of its arrays:
+        from numbers that only a run knows letters get no ranges."""
+        ranges = (*stmt.free.ranges, *stmt.reduced.ranges)
+        ends_of = {s for r in ranges if r.symbol not in bare for s in r.hi.symbols()}
         scope = self.scope.inner()
         for node in (*direct_writes(stmt), *direct_reads(stmt)):
             for axis, extent in enumerate(node.shape if node.id in self.allocated else ()):
-                if extent.symbol in ends_of:
-                    name = scope.node(node)
-                    scope.symbols[extent.symbol] = f"{name}.shape[{axis}]"
+                if extent.symbol in ends_of & self.variables:
+                    scope.symbols[extent.symbol] = f"{scope.node(node)}.shape[{axis}]"
         return replace(self, scope=scope)
 
     def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:

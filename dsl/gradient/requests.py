@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import assert_never
 
 from ...base.dataclass import dataclass
@@ -165,15 +166,22 @@ class _Output:
     """The kind of a number."""
 
 
-def derive(request: Request, typed: Typed, name: str, returned: tuple[str, ...]) -> Typed:
+def derive(
+    request: Request,
+    typed: Typed,
+    name: str,
+    returned: tuple[str, ...],
+    alias: Mapping[Path, Path] = MappingProxyType({}),
+) -> Typed:
     """Return the typed function that computes what is requested of another one.
 
     `name` is what that is called, `returned` what its results are, empty where their labels are to
-    be taken. Raises CdTypeError CD0480 where there is no derivative, CdShapeError
-    where a cotangent or tangent has another shape than what it belongs to.
+    be taken, `alias` the arguments that are a written one themselves. Raises CdTypeError CD0480
+    where there is no derivative, CdShapeError where a cotangent or tangent has another shape than
+    what it belongs to.
     """
     procedure = build(typed.procedure)
-    case = _Case(name, typed, procedure, returned)
+    case = _Case(name, typed, procedure, returned, alias)
     try:
         match request:
             case Gradient():
@@ -207,6 +215,7 @@ class _Case:
     typed: Typed
     procedure: Procedure
     returned_names: tuple[str, ...]
+    alias: Mapping[Path, Path]
 
     def gradient(self, request: Gradient) -> Typed:
         """Return what returns the cotangents of parameters."""
@@ -286,6 +295,7 @@ class _Case:
     def given(self, name: str, like: _Output) -> Node:
         """Return the parameter that is the cotangent or tangent of an array or a number."""
         at = {str(path): n for n, path in enumerate(self.typed.passed)}
+        at |= {str(one): at[str(other)] for one, other in self.alias.items() if str(other) in at}
         node = self.procedure.parameters[at[name]].node if name in at else None
         if node is None or node.dtype.kind not in "if":
             raise self.refused(f"`{name}` is no array or number of floats in this call")
@@ -330,6 +340,8 @@ class _Case:
                 spec = self.typed.used.get(path)
                 kind = spec.kind if isinstance(spec, NumberSpec) else None
                 return _Output(wanted, parameter.node, kind)
+        if wanted in (same := {str(one): other for one, other in self.alias.items()}):
+            raise self.refused(f"`{wanted}` is `{same[wanted]}`, which is written")
         raise self.refused(f"`{wanted}` is no array or run-time number in this call")
 
     def values(self, wrt: tuple[str, ...] | None) -> Iterator[tuple[Path, Node]]:

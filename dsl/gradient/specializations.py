@@ -43,7 +43,7 @@ class DerivedSpecializations(SpecializationCache):
         typed, alias = super()._elaborate(*situation)
         names = returned_names(self.function)
         for request in self.requests:
-            typed, names = derive(request, typed, self.function.name, names), ()
+            typed, names = derive(request, typed, self.function.name, names, alias), ()
         self.latest = typed
         return typed, alias
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import takewhile
 
 from ...base.dataclass import dataclass
 from ..analysis.self_dependence import is_injective
@@ -49,10 +48,9 @@ from ..ir.expressions import (
     Position,
     Read,
     Select,
-    reads,
     rebuild,
 )
-from ..ir.indexing import Affine, Range, Symbol, const, maximum, var
+from ..ir.indexing import Range, Symbol, const, maximum, var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
@@ -60,7 +58,8 @@ from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
 from .complex_rules import as_type, operand_cotangents
-from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, upper_bound, writes
+from .domains import independent, not_empty, parted, within_axes
+from .kept import Kept, Names, UnknownSize, index_symbols, places, trip_count, writes
 from .normalize import normalized
 from .origins import with_origins
 from .products import Product, combined, innermost, total
@@ -483,11 +482,12 @@ class _Terms:
             ]
             target = Access(self.writer.cotangents[read.node.id], index)
             used = {symbol for at in index for symbol in index_symbols(at)}
-            ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
+            ranges, bounds = independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
             free = tuple(r for r in ranges if r.symbol in used)
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
-            first, rest = _parted(conditions, {r.symbol for r in reduced})
+            first, rest = parted([*not_empty(reduced, free), *conditions], reduced)
+            first += within_axes(target, free) if rest else []
             if not rest:
                 yield from self._sum(target, cotangents, Domain(free, all_of(first)), reduced)
                 continue
@@ -562,39 +562,3 @@ def all_of(tests: Sequence[Expr]) -> Expr | None:
     for test in tests:
         whole = test if whole is None else Select(whole, test, Const(False, dtypes.bool_))
     return whole
-
-
-def _parted(tests: Sequence[Expr], inner: set[Symbol]) -> tuple[list[Expr], list[Expr]]:
-    """Return the tests without some symbols that may be evaluated first, and the others."""
-    first = list(takewhile(lambda test: not free_symbols(test) & inner, tests))
-    later = tests[len(first) :]
-    first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
-    return first, [test for test in later if test not in first]
-
-
-def _independent(
-    ranges: Sequence[Range], used: set[Symbol], stmt: Assign
-) -> tuple[list[Range], list[Expr]]:
-    """Return ranges of which those of `used` symbols depend on each other alone, as the target's
-    have to, and the tests that restrict them to the given ones."""
-    out = list(ranges)
-    tests: list[Expr] = []
-    for at, r in enumerate(ranges):
-        others = [o for o in reversed(ranges[:at]) if o.symbol not in used]
-        if r.symbol not in used or not any(
-            o.symbol in r.lo.symbols() | r.hi.symbols() for o in others
-        ):
-            continue
-        lo: Affine | None = -r.lo
-        hi: Affine | None = r.hi
-        for other in others:
-            ends = other.lo, other.hi - 1
-            lo = None if lo is None else upper_bound(lo, other.symbol, *ends)
-            hi = None if hi is None else upper_bound(hi, other.symbol, *ends)
-        if lo is None or hi is None:
-            raise NotDifferentiable("ranges that depend on each other in no linear way", stmt.span)
-        out[at] = Range(r.symbol, -lo, hi)
-        here = Position(var(r.symbol))
-        tests.append(apply("le", Position(r.lo), here))
-        tests.append(apply("lt", here, Position(r.hi)))
-    return out, tests

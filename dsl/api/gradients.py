@@ -90,13 +90,15 @@ class Derivative(CdFunction[..., Any]):
         return (*inner, self._request)
 
     def text(self, *args: Any, **kwargs: Any) -> str:
-        """Return the source of the derivatives for arguments; nothing runs."""
+        """Return the source of the derivatives for arguments; nothing runs. CdTypeError CD0480
+        where there is none."""
         specialization, _ = self._forms.peek(self._bind(args, kwargs), compiled=False)
         return text_of(specialization.typed, self.surface)
 
     @property
     def source(self) -> str:
-        """The source of the latest specialization. CdValueError CD0481 before there is one."""
+        """The source of the latest specialization. CdValueError CD0481 before there is one,
+        CdTypeError CD0480 where the language has no words for it."""
         latest = self._forms.latest
         if latest is None:
             raise CdValueError(
@@ -284,7 +286,10 @@ def _derivative(function: Any, request: Request) -> Derivative:
 def _names(function: Any, wrt: str | Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Return the names of parameters, all of which the function has, and whether it is one."""
     _require_function(function)
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = (wrt,) if isinstance(wrt, str) else wrt if isinstance(wrt, tuple | list) else (wrt,)
+    if not all(isinstance(name, str) for name in names):
+        raise _refused("`wrt` names parameters", 'write `wrt="x"` or `wrt=("x", "y")`')
+    names = tuple(names)
     parameters = list(inspect.signature(function).parameters)
     for name in names:
         if re.split(r"[.\[]", name)[0] not in parameters:

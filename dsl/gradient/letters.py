@@ -12,9 +12,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import count
 
+from ...base.diagnostic import NOWHERE
+from ...lowering.adjoint.kept import upper_bound
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Read, Select, walk
-from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, const, multiply, var
+from ...lowering.ir.indexing import (
+    Affine,
+    Quasi,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    mod,
+    multiply,
+    var,
+)
 from ...lowering.ir.indexing import substitute as in_index
 from ...lowering.ir.rewrite import Rewrite, rename, rewrite, substitute_expr
 
@@ -104,9 +117,31 @@ def is_empty(stmt: Assign) -> bool:
 def position_in_text(ranges: Sequence[Range]) -> Affine:
     """Return the number that `argmax` gives for a point of its letters, whose ends are written."""
     position = const(0)
-    for r in ranges:
-        position = multiply(position, r.hi) + var(r.symbol)
+    for r, size in zip(ranges, _box(ranges), strict=True):
+        position = multiply(position, size) + var(r.symbol)
     return position
+
+
+def position_of(number: Affine, position: Affine, ranges: Sequence[Range]) -> Affine:
+    """Return a position in letters as one in the number that `argmax` gives for its point."""
+    values: dict[Symbol, Affine] = {}
+    for r, size in zip(ranges[:0:-1], _box(ranges)[:0:-1], strict=True):
+        values[r.symbol] = mod(number, size)
+        number = floordiv(number, size)
+    return in_index(position, {**values, ranges[0].symbol: number} if ranges else {})
+
+
+def _box(ranges: Sequence[Range]) -> list[Affine]:
+    """Return the sizes of the box from zero in which the points of ranges are numbered."""
+    sizes: list[Affine] = []
+    for at, r in enumerate(ranges):
+        size: Affine | None = r.hi
+        for other in reversed(ranges[:at]):
+            size = size and upper_bound(size, other.symbol, other.lo, other.hi - 1)
+        if size is None:
+            raise NotDifferentiable("an extreme over ranges that depend on others", NOWHERE)
+        sizes.append(size)
+    return sizes
 
 
 def _is_at_most(index: Affine, most: Affine) -> bool:

@@ -243,10 +243,10 @@ def derive(
         raise refused(case.name, f"{why.reason} has no derivative here", span) from None
 
 
-def refused(name: str, reason: str, span: Span) -> CdTypeError:
+def refused(name: str, reason: str, span: Span, way_out: str = "") -> CdTypeError:
     """Return the error of a function that has no derivative."""
     message = f"`{name}` has no gradient: {reason}"
-    helps = ("leave this part out, or write its derivative by hand",)
+    helps = (way_out or "leave this part out, or write its derivative by hand",)
     return CdTypeError(Diagnostic("CD0480", message, (Label(span),), helps=helps))
 
 
@@ -266,7 +266,8 @@ class _Case:
         inputs = [one for tree in trees for one in _leaves(tree)]
         returns = self.typed.returns
         if not (isinstance(returns, New) and returns.kind and self.procedure.results):
-            raise self.refused("it does not return one number")
+            text = "return one, for example `np.sum(...)`, or use `pe.vjp`"
+            raise self.refused("it does not return one number", text)
         output = self.procedure.results[returns.number]
         if output.dtype.kind != "f":
             raise self.refused(f"it returns a number of {output.dtype}")
@@ -322,6 +323,8 @@ class _Case:
     def backward(self, request: Backward) -> Typed:
         """Return what writes the cotangents of tensors into their fields."""
         values = dict(self.values(request.wrt))
+        if not values:
+            raise self.refused("it reads no tensor of floats", "pass tensors: `pe.tensor(...)`")
         (output,) = self.outputs_named((request.loss,), or_only=True)
         made = adjoint(self.procedure, list(values.values()), (output.node,), (None,))
         body, fields = _into_fields(made.procedure, values, made.cotangents, request.accumulate)
@@ -368,9 +371,9 @@ class _Case:
                 checks.append(Check(test, fault, values, span=self.procedure.span))
         return replace(self.procedure, body=(*self.procedure.body, *checks))
 
-    def refused(self, reason: str) -> CdTypeError:
+    def refused(self, reason: str, way_out: str = "") -> CdTypeError:
         """Return the error, at the whole function."""
-        return refused(self.name, reason, self.procedure.span)
+        return refused(self.name, reason, self.procedure.span, way_out)
 
     def tree(self, wanted: str) -> _Tree:
         """Return an argument in which is differentiated; of a tuple or list its items."""
@@ -397,11 +400,15 @@ class _Case:
             whole = path.owner if is_value else path
             if whole is not None and not whole.captured and str(whole) == wanted:
                 if parameter.node.dtype.kind not in "fc":
-                    raise self.refused(f"`{wanted}` is of {parameter.node.dtype}")
+                    text = f"`{wanted}` is of {parameter.node.dtype}"
+                    raise self.refused(text, "pass floats: `3.0`, or `x.astype(float)`")
                 spec = self.typed.used.get(path)
                 kind = spec.kind if isinstance(spec, NumberSpec) else None
                 return _Output(wanted, parameter.node, kind)
-        raise self.refused(f"`{wanted}` is no array or run-time number in this call")
+        if wanted in (same := {str(one): other for one, other in self.alias.items()}):
+            raise self.refused(f"`{wanted}` is `{same[wanted]}`, which is written")
+        text = f"`{wanted}` is no array or run-time number in this call"
+        raise self.refused(text, "name an array that it holds: `model.w`, `layers[0]`")
 
     def values(self, wrt: tuple[str, ...] | None) -> Iterator[tuple[Path, Node]]:
         """Yield the tensors that are differentiated in, with the nodes of their values."""

@@ -47,6 +47,7 @@ from .letters import (
     is_empty,
     letters_with_ranges,
     position_in_text,
+    position_of,
     with_letters_of_their_own,
     with_plain_letters,
 )
@@ -254,10 +255,9 @@ class _Text:
         if is_empty(stmt):
             return []
         stmt = with_plain_letters(_with_letters_on_the_left(self.with_own_letters(stmt)))
-        scope = self.scope.inner()
-        inner = replace(self, scope=scope)
         bare = letters_with_ranges(stmt)
-        spans = (r for r in stmt.free.ranges if r.symbol not in bare)
+        inner = self.with_sizes(stmt, bare)
+        spans = [r for r in stmt.free.ranges if r.symbol not in bare]
         guards = [test for r in spans for test in _range_tests(r)]
         guards += [stmt.free.where] if stmt.free.where is not None else []
         lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
@@ -269,22 +269,38 @@ class _Text:
             return [head, *(_INDENT + line for line in lines)]
         return [text for line in lines for text in (head, _INDENT + line)]
 
+    def with_sizes(self, stmt: Assign, bare: set[Symbol]) -> _Text:
+        """Return the writer of a statement, which spells the ends of ranges as sizes of its arrays:
+        from numbers that only a run knows letters get no ranges."""
+        ranges = (*stmt.free.ranges, *stmt.reduced.ranges)
+        ends_of = {s for r in ranges if r.symbol not in bare for s in r.hi.symbols()}
+        scope = self.scope.inner()
+        for node in (*direct_writes(stmt), *direct_reads(stmt)):
+            for axis, extent in enumerate(node.shape if node.id in self.allocated else ()):
+                if extent.symbol in ends_of & self.variables:
+                    scope.symbols[extent.symbol] = f"{scope.node(node)}.shape[{axis}]"
+        return replace(self, scope=scope)
+
     def extreme(self, stmt: Assign, bare: set[Symbol]) -> list[str]:
         """Return the lines that set a position and then the value there, without guards."""
         assert stmt.pair is not None and stmt.op is not None
         best = stmt.op.name.removeprefix("arg")
         position = replace(stmt, pair=None, target=stmt.pair.access)
-        offset = stmt.pair.position - position_in_text(stmt.reduced.ranges)
-        if offset.symbols() & {r.symbol for r in stmt.reduced.ranges}:
-            raise NotDifferentiable("an extreme of several axes of unlike beginnings", stmt.span)
-        first = self.update(position, bare, stmt.op.name)
-        if not stmt.reduced.ranges:
-            left = element_text(position.target.node, position.target.index, self.scope)
-            first = f"{left} = {index_text(offset, self.scope)}"
+        ranges, letters = stmt.reduced.ranges, {r.symbol for r in stmt.reduced.ranges}
+        left = element_text(position.target.node, position.target.index, self.scope)
+        offset = stmt.pair.position - position_in_text(ranges)
+        first = [self.update(position, bare, stmt.op.name)]
+        if not ranges:
+            first = [f"{left} = {index_text(offset, self.scope)}"]
+        elif offset.symbols() & letters:
+            number = Symbol(left, -1)
+            named = replace(self.scope, symbols={**self.scope.symbols, number: left})
+            there = position_of(var(number), stmt.pair.position, ranges)
+            first.append(f"{left} = {index_text(there, named)}")
         elif offset.constant != 0:
             sign, size = ("-", -offset) if (offset.constant or 0) < 0 else ("+", offset)
-            first += f" {sign} {index_text(size, self.scope)}"
-        return [first, self.update(replace(stmt, pair=None), bare, best)]
+            first[0] += f" {sign} {index_text(size, self.scope)}"
+        return [*first, self.update(replace(stmt, pair=None), bare, best)]
 
     def update(self, stmt: Assign, bare: set[Symbol], reduction: str = "") -> str:
         """Return an assignment without its guards."""

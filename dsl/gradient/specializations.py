@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...backends.call_entry import CacheEntry
+from ...base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label
+from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir.node import Node
+from ...lowering.ir.verify import verify_procedure
 from ..elaborate.typed import Argument, Many, New, Return, Typed
 from ..source import surface as s
 from ..specialize.specialization import SpecializationCache
@@ -45,6 +48,7 @@ class DerivedSpecializations(SpecializationCache):
         for request in self.requests:
             typed, names = derive(request, typed, name, names, alias), ()
             name = f"{name}_{word_of(request)}"
+        verify_procedure(typed.procedure)  # what is compiled is safe if it holds
         self.latest = typed
         return typed, alias
 
@@ -65,12 +69,21 @@ def with_parameters(function: s.Function, request: Request) -> s.Function:
 
 def text_of(typed: Typed, function: s.Function) -> str:
     """Return a typed function as source text with the parameters of `function`, and further ones
-    for what inlined functions capture."""
+    for what inlined functions capture.
+
+    Raises CdTypeError CD0480 for what the language has no words for.
+    """
     given, spelled = _spelled(typed)
     parameters = (*(param.name for param in function.params), *given)
     name = function.name if function.name.isidentifier() else "derivative"
     results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
-    text = source_text(typed.procedure, name, results, spelled, parameters)
+    try:
+        text = source_text(typed.procedure, name, results, spelled, parameters)
+    except NotDifferentiable as why:
+        message = f"`{function.name}` has no text: the language has no words for {why.reason}"
+        span = function.span if why.span == NOWHERE else why.span
+        helps = ("it can be called all the same",)
+        raise CdTypeError(Diagnostic("CD0480", message, (Label(span),), helps=helps)) from None
     if not results:
         return text
     body, _, returned = text.rpartition("    return ")

@@ -165,7 +165,7 @@ class Kept:
             return expr if same else Select(test, yes, no)
         place = self.places[id(stmt)]
         if isinstance(expr, Read) and not self.is_stable(expr.node, place):
-            points = self._points(expr, stmt, tests)
+            points = self._points(expr, stmt, place, tests)
             if points is not None:
                 return self._point(expr, points, place, before, tests)
             kept, iteration = self.array(expr.node, place, before)
@@ -185,13 +185,15 @@ class Kept:
         if self.is_stable(read.node, own):
             return read
         own = replace(place, number=-1 - place.number)  # beside what is kept before the statement
-        points = self._points(read, replace(stmt, reduced=Domain()), ())
+        points = self._points(read, replace(stmt, reduced=Domain()), place, ())
         if points is not None:
             return self._point(read, points, own, after, ())
         kept, iteration = self.array(read.node, own, after)
         return Read(kept, (*iteration, *read.index), read.span)
 
-    def _points(self, read: Read, stmt: Statement, tests: Tests) -> tuple[Range, ...] | None:
+    def _points(
+        self, read: Read, stmt: Statement, place: Place, tests: Tests
+    ) -> tuple[Range, ...] | None:
         """Return the ranges for whose points the value of a read is kept, None where the whole
         array is smaller than the values of all reads of it."""
         if not isinstance(stmt, Assign):
@@ -208,7 +210,8 @@ class Kept:
         }  # fmt: skip
         total = 0
         for part in same:
-            sizes = [(r.hi - r.lo).constant for r in _ranges_of(part, ranges)]
+            inside = _ranges_of(part, ranges)
+            sizes = [self.bounded(r.hi - r.lo, place.loops).constant for r in inside]
             if None in sizes:
                 return None
             total += math.prod(size for size in sizes if size is not None)

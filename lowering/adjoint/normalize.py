@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..analysis.self_dependence import is_injective
 from ..ir import dtypes
-from ..ir.assignments import Access, Assign, Block, Branch, For, Pair, Statement, While
+from ..ir.assignments import Access, Alloc, Assign, Block, Branch, For, Pair, Statement, While
 from ..ir.expressions import Apply, Domain, Dynamic, Read, reads
 from ..ir.indexing import Affine, multiply, var
 from ..ir.ops import OPS, PAIR_OPS, neutral_of
@@ -60,7 +60,7 @@ def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
             return [replace(stmt, op=None, value=Apply(op, (old, stmt.value), old.dtype))]
     is_extreme = op.name in ("max", "min") and bool(stmt.reduced.ranges)
     if is_extreme and stmt.initialize and stmt.pair is None:
-        return [_with_positions(stmt, names)]
+        return _with_positions(stmt, names)
     if stmt.pair is not None and stmt.initialize:
         return [replace(stmt)]
     if stmt.pair is not None:
@@ -68,11 +68,12 @@ def _normalized_assign(stmt: Assign, names: Names) -> list[Statement]:
     return _sequential(stmt)
 
 
-def _with_positions(stmt: Assign, names: Names) -> Assign:
+def _with_positions(stmt: Assign, names: Names) -> list[Statement]:
     """Return a maximum or minimum with the positions at which it was found."""
     found = names.array(f"{stmt.target.node.label}_at", stmt.target.node.shape, dtypes.int64)
     op = PAIR_OPS["argmax" if stmt.op == OPS["max"] else "argmin"]
-    return replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), _position(stmt)))
+    new = replace(stmt, op=op, pair=Pair(Access(found, stmt.target.index), _position(stmt)))
+    return [new] if found.static_shape is not None else [Alloc(found), new]
 
 
 def _position(stmt: Assign) -> Affine:

@@ -90,13 +90,18 @@ class Product:
         if inner is not None and self.under:
             varying, steady = self.split((inner,))
             if steady.under and (varying.over or varying.under):
-                coefficient = replace(steady, factor=abs(self.factor), gates=())
+                first, *others = steady.under
+                coefficient = replace(steady, factor=abs(self.factor), under=(first,), gates=())
                 signed = replace(varying, gates=self.gates, factor=1.0 if self.factor > 0 else -1.0)
-                return signed.times_whole(coefficient.expr())
-        return self.times_whole(None)
+                return signed.times_whole((coefficient.expr(), *map(self._over, others)))
+        return self.times_whole(())
 
-    def times_whole(self, coefficient: Expr | None) -> Expr:
-        """Return the product, times an expression, as an expression."""
+    def times_whole(self, coefficients: Sequence[Expr]) -> Expr:
+        """Return the product, times expressions one after another, as an expression.
+
+        These are not multiplied with each other: their product may overflow, and be no factor of
+        zero.
+        """
         size = abs(self.factor)
         factors: list[Expr] = [] if size == 1.0 else [number(size, self.dtype)]
         factors += self.over
@@ -106,8 +111,9 @@ class Product:
         for divisor in self.under:
             whole = apply("div", whole, divisor) if factors else self._over(divisor)
             factors = factors or [whole]
-        if coefficient is not None:
+        for coefficient in coefficients:
             whole = Apply(OPS["mul"], (whole, coefficient), self.dtype) if factors else coefficient
+            factors = factors or [whole]
         if self.factor < 0:
             whole = apply("neg", whole)
         for test, opens in self.gates:

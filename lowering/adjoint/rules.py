@@ -30,6 +30,11 @@ class NotDifferentiable(Exception):
         self.span = span
 
 
+def source_name(op: str) -> str:
+    """Return what an operation is called in the source."""
+    return {"round_to": "np.round", "round_decimal": "np.round"}.get(op, op)
+
+
 Partials = tuple[Expr | None, ...]
 Rule = Callable[[Apply], Partials]
 

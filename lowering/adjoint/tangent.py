@@ -12,7 +12,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
@@ -44,7 +44,7 @@ from .activity import active_nodes, differentiable_reads
 from .kept import Names
 from .normalize import normalized
 from .origins import with_origins
-from .rules import NotDifferentiable, apply, number, partials
+from .rules import NotDifferentiable, apply, number, partials, source_name
 from .simplify import simplified
 
 Body = tuple[Statement, ...]
@@ -195,7 +195,7 @@ class _Writer:
                 return Read(self.tangents[node.id], index, expr.span)
             case Cast(value, dtype):
                 inner = self.derivative(value, stmt)
-                return None if inner is None else Cast(inner, dtype)
+                return None if inner is None else _inside(inner, lambda one: Cast(one, dtype))
             case Select(test, yes, no):
                 sides = [self.derivative(side, stmt) for side in (yes, no)]
                 zero = number(0.0, expr.dtype)
@@ -208,11 +208,29 @@ class _Writer:
     def _of_operation(self, expr: Apply, stmt: Assign) -> Expr | None:
         derivatives = partials(expr)
         if derivatives is None:
-            raise NotDifferentiable(f"`{expr.op.name}` has no derivative rule", stmt.span)
+            raise NotDifferentiable(f"`{source_name(expr.op.name)}`", stmt.span)
         total: Expr | None = None
         for arg, partial in zip(expr.args, derivatives, strict=True):
             inner = None if partial is None else self.derivative(arg, stmt)
             if partial is not None and inner is not None:
-                term = apply("mul", inner, partial)
+                term = _times(inner, partial)
                 total = term if total is None else apply("add", total, term)
         return total
+
+
+def _inside(tangent: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Return what a tangent becomes; the zero of a side that is not taken stays one, whatever it
+    is multiplied by."""
+    match tangent:
+        case Select(test, yes, Const(0.0)):
+            new = _inside(yes, change)
+            return Select(test, new, number(0.0, new.dtype))
+        case Select(test, Const(0.0), no):
+            new = _inside(no, change)
+            return Select(test, number(0.0, new.dtype), new)
+        case _:
+            return change(tangent)
+
+
+def _times(tangent: Expr, factor: Expr) -> Expr:
+    return _inside(tangent, lambda one: apply("mul", one, factor))

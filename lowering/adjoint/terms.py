@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import takewhile
 
 from ...base.dataclass import dataclass
 from ..ir import dtypes
@@ -20,19 +19,17 @@ from ..ir.expressions import (
     Const,
     Domain,
     Expr,
-    Position,
     Read,
     Select,
-    reads,
     rebuild,
 )  # fmt: skip
-from ..ir.indexing import Affine, Range, Symbol, const, maximum, var
+from ..ir.indexing import Range, const, maximum, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import free_symbols
 from .activity import differentiable_reads
 from .complex_rules import operand_cotangents
-from .kept import Kept, Names, index_symbols, upper_bound
+from .domains import independent, not_empty, parted, within_axes
+from .kept import Kept, Names, index_symbols
 from .products import Product, combined, innermost, total
 from .rules import NotDifferentiable, apply, partials
 
@@ -110,11 +107,12 @@ class Terms:
             ]
             target = Access(self.cotangents[read.node.id], index)
             used = {symbol for at in index for symbol in index_symbols(at)}
-            ranges, bounds = _independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
+            ranges, bounds = independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
             free = tuple(r for r in ranges if r.symbol in used)
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
-            first, rest = _parted(conditions, {r.symbol for r in reduced})
+            first, rest = parted([*not_empty(reduced, free), *conditions], reduced)
+            first += within_axes(target, free) if rest else []
             if not rest:
                 yield from self._sum(target, cotangents, Domain(free, all_of(first)), reduced)
                 continue
@@ -126,33 +124,36 @@ class Terms:
         self, target: Access, cotangents: list[Product], free: Domain, reduced: tuple[Range, ...]
     ) -> Iterator[Statement]:
         """Yield the statements that add sums of products, of which factors that all terms of a sum
-        have stand outside."""
+        have stand outside; what a loop adds to one element is summed apart, in any order."""
         inner = {r.symbol for r in reduced}
         parts = [product.split(inner) for product in cotangents]
         common = parts[0][1]
         place = self.kept.places[id(self.stmt)]
         sizes = [r.hi - r.lo for r in free.ranges]
         static = all(size.constant is not None for size in sizes)
-        if (
-            common.is_number
-            or any(outside != common for _, outside in parts[1:])
-            or all(inside.is_number for inside, _ in parts)
-            or not (static or not place.loops)
-            or any(size.constant is not None and size.constant <= 0 for size in sizes)
-        ):
-            value = self._written(cotangents, target, (*free.ranges, *reduced))
+        letters = (*free.ranges, *reduced)
+        is_common = (
+            not common.is_number
+            and all(outside == common for _, outside in parts)
+            and not all(inside.is_number for inside, _ in parts)
+            and (static or not place.loops)
+            and all(size.constant is None or size.constant > 0 for size in sizes)
+        )
+        if not is_common and not (place.loops and reduced and not free.ranges):
+            value = self._written(cotangents, target, letters)
             domain = Domain(reduced)
             yield Assign(target, OPS["add"], False, value, free, domain, span=self.stmt.span)
             return
+        terms = [part for part, _ in parts] if is_common else cotangents
         shape = tuple(size if static or size.symbol else maximum(size, const(0)) for size in sizes)
-        dtype = target.node.dtype
-        node = self.names.array(f"{target.node.label}_sum", shape, dtype)
+        node = self.names.array(f"{target.node.label}_sum", shape, target.node.dtype)
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         sums = Access(node, tuple(var(r.symbol) - r.lo for r in free.ranges))
-        value = self._written([part for part, _ in parts], target, (*free.ranges, *reduced))
+        value = self._written(terms, target, letters)
         yield Assign(sums, OPS["add"], True, value, free, Domain(reduced), span=self.stmt.span)
-        whole = self._written([common.times(Read(sums.node, sums.index))], target, free.ranges)
+        outside = common if is_common else Product(node.dtype)
+        whole = self._written([outside.times(Read(node, sums.index))], target, free.ranges)
         yield Assign(target, OPS["add"], False, whole, free, span=self.stmt.span)
 
     def _written(self, products: list[Product], target: Access, ranges: Sequence[Range]) -> Expr:
@@ -184,39 +185,3 @@ def all_of(tests: Sequence[Expr]) -> Expr | None:
     for test in tests:
         whole = test if whole is None else Select(whole, test, Const(False, dtypes.bool_))
     return whole
-
-
-def _parted(tests: Sequence[Expr], inner: set[Symbol]) -> tuple[list[Expr], list[Expr]]:
-    """Return the tests without some symbols that may be evaluated first, and the others."""
-    first = list(takewhile(lambda test: not free_symbols(test) & inner, tests))
-    later = tests[len(first) :]
-    first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
-    return first, [test for test in later if test not in first]
-
-
-def _independent(
-    ranges: Sequence[Range], used: set[Symbol], stmt: Assign
-) -> tuple[list[Range], list[Expr]]:
-    """Return ranges of which those of `used` symbols depend on each other alone, as the target's
-    have to, and the tests that restrict them to the given ones."""
-    out = list(ranges)
-    tests: list[Expr] = []
-    for at, r in enumerate(ranges):
-        others = [o for o in reversed(ranges[:at]) if o.symbol not in used]
-        if r.symbol not in used or not any(
-            o.symbol in r.lo.symbols() | r.hi.symbols() for o in others
-        ):
-            continue
-        lo: Affine | None = -r.lo
-        hi: Affine | None = r.hi
-        for other in others:
-            ends = other.lo, other.hi - 1
-            lo = None if lo is None else upper_bound(lo, other.symbol, *ends)
-            hi = None if hi is None else upper_bound(hi, other.symbol, *ends)
-        if lo is None or hi is None:
-            raise NotDifferentiable("ranges that depend on each other in no linear way", stmt.span)
-        out[at] = Range(r.symbol, -lo, hi)
-        here = Position(var(r.symbol))
-        tests.append(apply("le", Position(r.lo), here))
-        tests.append(apply("lt", here, Position(r.hi)))
-    return out, tests

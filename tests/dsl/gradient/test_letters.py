@@ -27,6 +27,23 @@ FUNCTIONS = {
     "positions of two letters": """
         d[i, j] = max[k in range(1, 2), m in range(0, 1)](a[k, m] * d[i, j])
         return np.sum(d)""",
+    "positions of letters that are shifted": """
+        d[i, j] = max[k in range(1, n), m in range(0, k)](a[k - 1, m] * b[k - 1, 0] * d[i, j])
+        return np.sum(d)""",
+    "a length that is known inside of a loop": """
+        s = d[0, 0]
+        for t in range(2):
+            k = int(d[0, 0] + t)
+            w = d[:k, 0] * a[:k, 0]
+            s = s + np.sum(w * w) * s
+        return s""",
+    "a sum over a length that is known inside of a loop": """
+        s = d[0, 0]
+        for t in range(2):
+            k = int(d[0, 0] + t)
+            w = a[:k, 0] * d[0, 0]
+            s = s + np.sum(w * w)
+        return s""",
     "a number reduced over nothing": """
         v = np.array(d[0, 0])
         return np.sum(a) * np.sum(v) * np.max(v) if np.count_nonzero(v) else 0.0""",

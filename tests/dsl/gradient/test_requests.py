@@ -9,6 +9,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
+from plusequals.base.diagnostic import CdTypeError
 
 RNG = np.random.default_rng(3)
 X, W, T = RNG.random((3, 4)), RNG.random((4, 2)), RNG.random((3, 2))
@@ -204,3 +205,14 @@ def test_attributes_have_cotangents() -> None:
     assert pe.jvp(f, wrt="model.w")(model, x, t_model_w=np.ones(3)) == 14.0
     with pytest.raises(TypeError, match="`model` is no array or run-time number"):
         pe.gradient(f, wrt="model")(model, x)
+
+
+def test_cotangents_and_tangents_may_be_the_written_array() -> None:
+    f = pe.cd_from_source("def f(x, y):\n    x[:] = x * x * y\n", {}, backend="numpy")
+    given, y = np.array([1.0, 2.0]), np.array([0.5, 0.25])
+    for derivative in (pe.vjp(f, wrt=("x", "y")), pe.jvp(f, wrt="x")):
+        x = given.copy()
+        np.testing.assert_array_equal(derivative(x, y, x), derivative(given.copy(), y, given))
+        np.testing.assert_array_equal(x, given * given * y)
+    with pytest.raises(CdTypeError, match="CD0480.*`y` is `x`, which is written"):
+        pe.vjp(f, wrt=("x", "y"))(x, x, y)

@@ -11,6 +11,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
+from plusequals.base.diagnostic import CdTypeError
 
 SCALE = np.array([1.0, 2.0, 3.0])
 
@@ -76,3 +77,14 @@ def test_a_derivative_is_copied_and_pickled_with_its_function() -> None:
     x = np.ones(3)
     again = pickle.loads(pickle.dumps(g))  # noqa: S301
     np.testing.assert_array_equal(again(x, x), g(x, x))
+
+
+def test_a_derivative_without_words_for_its_text_runs() -> None:
+    text = "def f(x, y):\n    return np.sum(np.round(y, 2) * x)\n"
+    g = pe.gradient(pe.cd_from_source(text, {"np": np}, backend="numpy"), wrt="x")
+    y = np.array([1.234, 2.0])
+    assert g(np.ones(2), y).tolist() == [1.23, 2.0]
+    with pytest.raises(CdTypeError, match=r"CD0480.*has no text: .* no words for a statement"):
+        _ = g.source
+    with pytest.raises(CdTypeError, match="CD0480"):
+        g.text(np.ones(2), y)

@@ -14,16 +14,15 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdError, CdInternalError
-from plusequals.dsl.elaborate.normalize import build
-from plusequals.lowering.adjoint.adjoint import adjoint
-from plusequals.lowering.ir.interpret import run_procedure
-from plusequals.lowering.ir.verify import verify_procedure
 from tests.programs.check import NAMES
 from tests.programs.generate import generate
-from tests.programs.model import ArgSpec, Program, scalar, values
+from tests.programs.model import ArgSpec, Program
 
-KINDS = ("index", "array", "mixed", "nest", "flow", "nested", "python")
-_DRAWN = (*KINDS[:3], *KINDS)
+from .random_control import program as control
+from .random_ways import Ended, Ways, given
+
+KINDS = ("index", "array", "mixed", "nest", "flow", "nested", "python", "control")
+_DRAWN = (*KINDS[:3], *KINDS, *KINDS[-1:] * 5)
 STEP = 2e-5
 """The smallest of the three steps of differences."""
 RTOL = 1e-6
@@ -44,18 +43,13 @@ class Answer:
         return f"[{self.kind}] {self.why}\n{self.program.text}{specs}\n"
 
 
-class _Ended(Exception):
-    """The answer is known."""
-
-    def __init__(self, kind: str, why: str = "", wrong: bool = False) -> None:
-        super().__init__(kind)
-        self.kind, self.why, self.wrong = kind, why, wrong
-
-
 def program_of(seed: int, number: int, kind: str | None = None) -> Program:
     """Return a program, most of whose arrays are of float64."""
     rng = random.Random(f"gradient {seed} {number}")
-    made = generate(rng, kind or rng.choice(_DRAWN))
+    chosen = kind or rng.choice(_DRAWN)
+    if chosen == "control":
+        return control(rng)
+    made = generate(rng, chosen)
     whole = rng.random()  # programs about integers alone are few
     return replace(made, args=tuple(_retyped(rng, spec, whole) for spec in made.args))
 
@@ -70,21 +64,6 @@ def _retyped(rng: random.Random, spec: ArgSpec, whole: float) -> ArgSpec:
     return replace(spec, dtype="float64")
 
 
-def given(program: Program) -> list[Any]:
-    """Return new arguments: floats of medium size, no two of them equal."""
-    out: list[Any] = []
-    for spec in program.args:
-        if not spec.is_array:
-            out.append(scalar(spec))
-        elif spec.dtype == "float64" and spec.kind != "rising":
-            rng = np.random.default_rng(spec.seed)
-            signs = np.where(rng.random(spec.shape) < 0.3, -1.0, 1.0)
-            out.append(np.asarray(rng.uniform(0.2, 1.7, spec.shape) * signs))
-        else:
-            out.append(np.copy(values(replace(spec, kind=spec.kind.replace("wild", "exact")))))
-    return out
-
-
 def answer(program: Program) -> Answer:
     """Return whether the gradient of a program is right."""
     settings = pe.override("numpy", cache=False)
@@ -92,9 +71,9 @@ def answer(program: Program) -> Answer:
         warnings.simplefilter("ignore")
         try:
             if any(spec.view for spec in program.args):
-                raise _Ended("refused: arguments that share memory")
+                raise Ended("refused: arguments that share memory")
             _check(loss_text(program), program)
-        except _Ended as end:
+        except Ended as end:
             return Answer(end.kind, end.why, program, end.wrong)
         except Exception:
             told = traceback.format_exc(limit=-4)
@@ -109,13 +88,13 @@ def loss_text(program: Program) -> str:
     except CdInternalError:
         raise
     except CdError as why:
-        raise _Ended(f"refused: {why.code} of the program") from None
+        raise Ended(f"refused: {why.code} of the program") from None
     tree = ast.parse(program.text)
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
     last = function.body.pop()
     if not isinstance(last, ast.Return) or last.value is None:
-        raise _Ended("refused: it returns nothing")
+        raise Ended("refused: it returns nothing")
     many = isinstance(last.value, ast.Tuple)
     texts = [ast.unparse(e) for e in last.value.elts] if many else [ast.unparse(last.value)]
     pairs = zip(texts, results if many else (results,), strict=True)
@@ -123,7 +102,7 @@ def loss_text(program: Program) -> str:
     terms += [_term(s.name, np.zeros(s.shape)) for s in program.args if s.dtype == "float64"]
     terms = [f"{round(0.5 + 0.1 * n, 1)} * {term}" for n, term in enumerate(terms)]
     if not terms:
-        raise _Ended("refused: nothing real")
+        raise Ended("refused: nothing real")
     function.body.append(ast.parse(f"return {' + '.join(terms)}").body[0])
     return ast.unparse(tree) + "\n"
 
@@ -146,34 +125,35 @@ def _check(text: str, program: Program) -> None:
     except CdInternalError:
         raise
     except CdError as why:
-        raise _Ended(f"refused: {why.code} of the sum") from None
+        raise Ended(f"refused: {why.code} of the sum") from None
     if not np.isfinite(value):
-        raise _Ended("rough")
+        raise Ended("rough")
     pairs = zip(typed.passed, typed.procedure.parameters, strict=True)
     real = {str(path) for path, p in pairs if path.is_parameter and p.node.dtype.kind == "f"}
     names = [spec.name for spec in program.args if spec.dtype == "float64" and spec.name in real]
     if not names:
-        raise _Ended("refused: nothing to differentiate in")
+        raise Ended("refused: nothing to differentiate in")
     derived = pe.value_and_gradient(loss, wrt=names)
     arguments = given(program)
     try:
         again, gradients = derived(*arguments)
     except CdError as why:
         if why.code == "CD0480":
-            raise _Ended("refused: " + _reason(why)) from None
-        raise _Ended(f"no text {why.code}", _told(text, derived, program, why), True) from None
+            raise Ended("refused: " + _reason(why)) from None
+        raise Ended(f"no text {why.code}", _told(text, derived, program, why), True) from None
     except Exception as why:
-        raise _Ended(type(why).__name__, _told(text, derived, program, why), True) from None
-    source = derived.source
+        raise Ended(type(why).__name__, _told(text, derived, program, why), True) from None
+    ways = Ways(loss, derived, names, program, text)
+    source = ways.source()
     if not _same(arguments, after):
-        raise _Ended("arguments", f"{text}\n{source}", True)
+        raise Ended("arguments", f"{text}\n{source}", True)
     if abs(again - value) > 1e-12 * abs(value):
-        raise _Ended("value", f"{again}, not {value}\n{text}\n{source}", True)
-    _assignments(typed, names, program, gradients, source)
+        raise Ended("value", f"{again}, not {value}\n{text}\n{source}", True)
+    ways.check([again, *gradients])
     if not all(np.all(np.isfinite(one)) for one in gradients):
-        raise _Ended("no number, as of a root at 0")
+        raise Ended("no number, as of a root at 0")
     if re.search(r"\b(f16|f32|bf16)\b", source):
-        raise _Ended("right, by the assignments alone")  # differences are of rounding errors
+        raise Ended("right, by the assignments alone")  # differences are of rounding errors
     _differences(loss, names, program, gradients, f"{text}\n{source}")
 
 
@@ -193,26 +173,6 @@ def _reason(why: CdError) -> str:
 def _same(one: list[Any], other: list[Any]) -> bool:
     pairs = zip(one, other, strict=True)
     return all(np.allclose(a, b, 1e-9, 1e-9, equal_nan=True) for a, b in pairs)
-
-
-def _assignments(
-    typed: Any, names: list[str], program: Program, gradients: Any, source: str
-) -> None:
-    """Hold the gradients against those of the interpreter of assignments."""
-    procedure = build(typed.procedure)
-    pairs = list(zip(typed.passed, procedure.parameters, strict=True))
-    inputs = [p.node for name in names for path, p in pairs if str(path) == name]
-    made = adjoint(procedure, inputs, procedure.results[:1], seeded=False)
-    verify_procedure(made.procedure)
-    by_name = dict(zip((spec.name for spec in program.args), given(program), strict=True))
-    arrays = [np.array(by_name[str(path)], p.node.dtype.numpy) for path, p in pairs]
-    results = [np.zeros(n.static_shape or (), n.dtype.numpy) for n in procedure.results]
-    results += [np.zeros(np.shape(one), one.dtype) for one in map(np.asarray, gradients)]
-    found = run_procedure(made.procedure, (*arrays, *results), lambda text: None)
-    for name, one, other in zip(names, gradients, found[-len(names) :], strict=True):
-        largest = np.max(np.abs(other), initial=1e-300, where=np.isfinite(other))
-        if not np.allclose(one, other, rtol=1e-9, atol=1e-10 * largest, equal_nan=True):
-            raise _Ended("text", f"d_{name}: {one}, not {other}\n{source}", True)
 
 
 def _differences(loss: Any, names: list[str], program: Program, gradients: Any, told: str) -> None:
@@ -243,6 +203,6 @@ def _differences(loss: Any, names: list[str], program: Program, gradients: Any, 
         allowed = RTOL * scale + 20 * spread + 1e-9 * float(sum(np.abs(p).sum() for p in products))
         if not abs(along - best) <= allowed:
             why = f"{along} along a direction, not {best} +- {spread:.1g} in {names}"
-            raise _Ended("derivative", f"{why}\n{told}", True)
+            raise Ended("derivative", f"{why}\n{told}", True)
     if rough == 3:
-        raise _Ended("rough")
+        raise Ended("rough")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.adjoint.rules import NotDifferentiable
 from plusequals.lowering.adjoint.tangent import tangent
 from plusequals.lowering.ir.verify import verify_procedure
@@ -77,3 +78,9 @@ def procedure_of(body: str) -> Derived:
 def test_an_extreme_of_its_own_target_is_refused() -> None:
     with pytest.raises(NotDifferentiable, match="an extreme of what it is assigned to"):
         tangents(procedure_of("x[i] = max[j](x[i] * x[j]); return x"), [])
+
+
+def test_a_side_that_is_not_taken_contributes_nothing() -> None:
+    text = "def f(x):\n    v[i] = sqrt(abs(x[pad(i - 2)])) + 0.0 * x[i]\n    return v\n"
+    step = pe.jvp(pe.cd_from_source(text, {"np": np}, backend="numpy"), wrt="x")
+    assert step(np.array([1.0, 4.0, 9.0]), np.ones(3)).tolist() == [0.0, 0.0, 0.5]

@@ -8,15 +8,27 @@ subscripted by it alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
 from ...base.diagnostic import NOWHERE
+from ...lowering.adjoint.adjoint import all_of
 from ...lowering.adjoint.kept import upper_bound
 from ...lowering.adjoint.rules import NotDifferentiable
+from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Apply, Cast, Const, Domain, Expr, Read, Select, walk
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Expr,
+    Position,
+    Read,
+    Select,
+    walk,
+)
 from ...lowering.ir.indexing import (
     Affine,
     Quasi,
@@ -29,6 +41,7 @@ from ...lowering.ir.indexing import (
     var,
 )
 from ...lowering.ir.indexing import substitute as in_index
+from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import Rewrite, rename, rewrite, substitute_expr
 
 
@@ -68,6 +81,38 @@ def with_plain_letters(stmt: Assign) -> Assign:
                     break
             stmt = changed
     return stmt
+
+
+def with_known_ranges(stmt: Assign, numbers: Collection[Symbol]) -> Assign:
+    """Return a reduction whose letters run over whole axes where the ends of their ranges are
+    numbers that only a run knows: a test of each point restricts them."""
+    sizes = _plain_sizes(stmt)
+    found = {at for read in _unconditional(stmt.value) for at in read.index}
+    certain = {at.symbol for at in found if isinstance(at, Affine)}
+    ranges: list[Range] = []
+    tests: list[Expr] = []
+    for r in stmt.reduced.ranges:
+        of_run = (r.lo.symbols() | r.hi.symbols()).intersection(numbers)
+        if of_run and r.symbol in certain and len(sizes[r.symbol]) == 1:
+            tests += range_tests(r)
+            r = Range(r.symbol, const(0), *sizes[r.symbol])
+        ranges.append(r)
+    if not tests:
+        return stmt
+    tests += [stmt.reduced.where] if stmt.reduced.where is not None else []
+    return replace(stmt, reduced=Domain(tuple(ranges), all_of(tests)))
+
+
+def range_tests(r: Range) -> Iterator[Expr]:
+    """Yield the tests that a letter is in a range."""
+    lo, hi = ends(r)
+    yield from (compared("ge", r.symbol, end) for end in lo if end.constant != 0)
+    yield from (compared("lt", r.symbol, end) for end in hi)
+
+
+def compared(name: str, symbol: Symbol, end: Affine) -> Expr:
+    """Return the comparison of a letter with an index expression."""
+    return Apply(OPS[name], (Position(var(symbol)), Position(end)), dtypes.bool_)
 
 
 def _is_expressible(stmt: Assign, symbol: Symbol) -> bool:

@@ -35,19 +35,22 @@ from ...lowering.ir.assignments import (
     While,
 )
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select, reads
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Read, Select, reads
+from ...lowering.ir.indexing import Affine, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
 from ...lowering.ir.rewrite import Rewrite, rewrite
 from ...lowering.ir.text import INFIX, Scope, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from .letters import (
+    compared,
     ends,
     is_empty,
     letters_with_ranges,
     position_in_text,
     position_of,
+    range_tests,
+    with_known_ranges,
     with_letters_of_their_own,
     with_plain_letters,
 )
@@ -118,7 +121,8 @@ def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Seque
             scope.symbols[Symbol(name, -2 * 10**6 - p.node.id)] = name
             scope.nodes[p.node.id] = f"{name}[()]"
     allocated = frozenset(stmt.node.id for stmt in inside if isinstance(stmt, Alloc))
-    return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables))
+    numbers = frozenset(stmt.symbol for stmt in inside if isinstance(stmt, Let)) - given
+    return _Text(procedure, scope, allocated, frozenset(given), frozenset(variables), numbers)
 
 
 def _one_after_the_other(body: Iterable[Statement]) -> Iterator[Statement]:
@@ -144,6 +148,8 @@ class _Text:
     """The symbols that are integer arguments."""
     variables: frozenset[Symbol]
     """The symbols of loops and of integers."""
+    numbers: frozenset[Symbol]
+    """Those of integers that are computed."""
 
     def declarations(self) -> Iterator[str]:
         """Yield the lines that create locals and results which no first assignment creates."""
@@ -255,10 +261,11 @@ class _Text:
         if is_empty(stmt):
             return []
         stmt = with_plain_letters(_with_letters_on_the_left(self.with_own_letters(stmt)))
+        stmt = with_known_ranges(stmt, self.numbers)
         bare = letters_with_ranges(stmt)
         inner = self.with_sizes(stmt, bare)
         spans = [r for r in stmt.free.ranges if r.symbol not in bare]
-        guards = [test for r in spans for test in _range_tests(r)]
+        guards = [test for r in spans for test in range_tests(r)]
         guards += [stmt.free.where] if stmt.free.where is not None else []
         lines = [inner.update(stmt, bare)] if stmt.pair is None else inner.extreme(stmt, bare)
         guard = all_of(guards)
@@ -348,8 +355,8 @@ class _Text:
             first, last = index_text(lo, self.scope), index_text(hi, self.scope)
             among = f"range({last})" if first == "0" else f"range({first}, {last})"
             texts.insert(0, f"{name} in {among}")
-            tests = [_compared("ge", r.symbol, end) for end in also_lo]
-            tests += [_compared("lt", r.symbol, end) for end in also_hi]
+            tests = [compared("ge", r.symbol, end) for end in also_lo]
+            tests += [compared("lt", r.symbol, end) for end in also_hi]
             where = all_of([*tests, where] if where is not None else tests)
         return texts, where
 
@@ -376,16 +383,6 @@ def _is_of_letters(stmt: Assign) -> bool:
     return ends_of <= letters and (
         where is None or not reads(where) and free_symbols(where) <= letters
     )
-
-
-def _range_tests(r: Range) -> Iterator[Expr]:
-    lo, hi = ends(r)
-    yield from (_compared("ge", r.symbol, end) for end in lo if end.constant != 0)
-    yield from (_compared("lt", r.symbol, end) for end in hi)
-
-
-def _compared(name: str, symbol: Symbol, end: Affine) -> Expr:
-    return Apply(OPS[name], (Position(var(symbol)), Position(end)), dtypes.bool_)
 
 
 def _with_letters_on_the_left(stmt: Assign) -> Assign:

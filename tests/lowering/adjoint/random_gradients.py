@@ -4,9 +4,10 @@
     python -m tests.lowering.adjoint.random_gradients --programs 1 --seed 1 --start 412
 
 Random programs, whose results and arguments are summed to one number: what `pe.gradient` returns
-is held against differences along random directions, and the text against the interpreter of the
-adjoint assignments. Where differences of two step sizes, or of the two sides, disagree, the number
-has no derivative there, and the program counts as rough. The status is 1 where anything was found.
+is held against differences along random directions, and as compiled, interpreted and recompiled
+text, in reverse and forward, at several sizes and in 32 bits against itself. Where differences of
+two step sizes, or of the two sides, disagree, the number has no derivative there, and the program
+counts as rough. The status is 1 where anything was found.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from math import isqrt
+from math import isqrt, prod
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
@@ -36,7 +36,7 @@ from ..ir.assignments import (
     Statement,
 )
 from ..ir.expressions import Cast, Const, Domain, Expr, Position, Read
-from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, multiply, var
+from ..ir.indexing import Affine, Symbol, const, evaluate, floordiv, maximum, minimum, multiply, var
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, rename
 from ..ir.walk import bodies, reads, statements
@@ -177,6 +177,10 @@ class Checkpoints:
         live = live_before(forward, [copy.id for copy in copies.values()])
         state = [n for n in written_nodes((quiet,)) if copies[n.id].id in live]
         self._require_storage(stmt, state)
+        tapes = [*kept.arrays.values(), *kept.values.values()]
+        if self._is_larger(most, state, tapes):
+            text = "its state is larger than what its iterations keep"
+            raise NotDifferentiable(text, stmt.span)
         counts = (most, *lengths)
         arrays = tuple(
             {node.id: self._checkpoint(node, _ceiling(counts[level], length)) for node in state}
@@ -188,6 +192,16 @@ class Checkpoints:
             (*forward, *backward),
         )  # fmt: skip
         return region.forward(), region.backward()
+
+    def _is_larger(self, most: Affine, state: Sequence[Node], tapes: Sequence[Node]) -> bool:
+        """Whether checkpoints are larger than what they save; of run-time sizes by a guess."""
+        iterations = _guess(most)
+        lengths = self.memory.lengths(iterations) or (iterations,)
+        pairs = zip((iterations, *lengths), lengths, strict=False)
+        segments = sum(-(-whole // length) for whole, length in pairs)
+        each = sum(_bytes(node.shape[1:], node) for node in tapes)
+        held = lengths[-1] * each + segments * sum(_bytes(node.shape, node) for node in state)
+        return held > iterations * each
 
     def _require_storage(self, stmt: For, state: Sequence[Node]) -> None:
         """Refuse a state that may have no storage where the loop begins."""
@@ -318,6 +332,15 @@ def _iterations(loop: For, first: Affine, count: Affine) -> For:
     body = map_statements(loop.body, lambda stmt: (replace(stmt),))
     lo = loop.lo + first * loop.step
     return replace(loop, lo=lo, hi=lo + count * loop.step, body=body)
+
+
+def _bytes(shape: Sequence[Affine], node: Node) -> int:
+    return prod(map(_guess, shape)) * node.dtype.numpy.itemsize
+
+
+def _guess(size: Affine) -> int:
+    """Return a size, for a large value of those that are known at run time."""
+    return max(1, evaluate(size, dict.fromkeys(size.symbols(), 1000)))
 
 
 def _ceiling(number: Affine, by: Affine) -> Affine:

@@ -78,8 +78,8 @@ def descend(p, rate, momentum, decay):
 #
 # Softmax turns scores into probabilities, exp(z) / sum(exp(z)). Subtracting the largest score of
 # each row first changes nothing in the quotient, and keeps `exp` from overflowing. With a single
-# argument `max` is a reduction, as `sum` is. The loss of an example is -log(probability of the right
-# class), and `z[n, y[n]]` looks up the column that `y` names.
+# argument `max` is a reduction, as `sum` is. The loss of an example is -log(probability of the
+# right class), and `z[n, y[n]]` looks up the column that `y` names.
 
 
 @cd
@@ -94,10 +94,10 @@ def loss_of(w1, b1, w2, b2, x, y):
     return loss.mean()
 
 
-# Which way to turn each weight so that the loss falls is what its derivatives tell. They follow from
-# the statements above by the chain rule, and nobody has to work them out: `pe.backward` returns a
-# function that computes the loss and writes the derivative by each weight to its field `grad`. It is
-# made of statements of the same language, which `gradients.text(...)` shows:
+# Which way to turn each weight so that the loss falls is what its derivatives tell. They follow
+# from the statements above by the chain rule, and nobody has to work them out: `pe.backward`
+# returns a function that computes the loss and writes the derivative by each weight to its field
+# `grad`. It is made of statements of the same language, which `gradients.text(...)` shows:
 #
 #     d_r[n, j] = sum[c](d_total_3[n, c] * w2[j, c])
 #     w2.grad[j, c] = sum[n](d_total_3[n, c] * r[n, j])

@@ -23,6 +23,8 @@ import numpy as np
 
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
+from ...lowering.adjoint.checkpoints import Memory
+from ..gradient.report import Kept, report
 from ..gradient.requests import (
     Backward,
     CotangentProduct,
@@ -94,6 +96,13 @@ class Derivative(CdFunction[..., Any]):
         where there is none."""
         specialization, _ = self._forms.peek(self._bind(args, kwargs), compiled=False)
         return text_of(specialization.typed, self.surface)
+
+    def kept(self, *args: Any, **kwargs: Any) -> Kept:
+        """Return what is kept of the function's values for arguments; nothing runs."""
+        arguments = self._bind(args, kwargs)
+        specialization, _ = self._forms.peek(arguments, compiled=False)
+        values = [get(arguments) for get in specialization.arrays]
+        return report(specialization.procedure, values, specialization.typed.whole)
 
     @property
     def source(self) -> str:
@@ -204,26 +213,38 @@ def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signat
     return inspect.Signature([*first, *new, *last])
 
 
-def gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
+def gradient(
+    function: Any, wrt: str | Sequence[str], memory: int | None = None, keep: str = "store"
+) -> Derivative:
     """Return a function that returns the gradient of what `function` returns, one real number.
 
     `wrt` names the parameters, arrays of floats or numbers, or what these hold, as the source does:
     `model.w`, `layers[0]`. Of one name the result is an array of its shape and type, of a tuple or
     list the same of its items, of several names a tuple. Raises CdTypeError CD0480 for what
     is no such name.
+
+    About `memory` states of each outermost loop are held at once; the others are computed again.
+    Without, those of all iterations; where `keep` is "recompute", twice the root of these. Raises
+    CdValueError CD0482 for other values.
     """
     names, single = _names(function, wrt)
-    return _derivative(function, Gradient(names, single))
+    return _derivative(function, Gradient(names, single, memory=_memory(memory, keep)))
 
 
-def value_and_gradient(function: Any, wrt: str | Sequence[str]) -> Derivative:
+def value_and_gradient(
+    function: Any, wrt: str | Sequence[str], memory: int | None = None, keep: str = "store"
+) -> Derivative:
     """Return a function that returns what `function` returns, and its gradient; see `gradient`."""
     names, single = _names(function, wrt)
-    return _derivative(function, Gradient(names, single, with_value=True))
+    return _derivative(function, Gradient(names, single, True, _memory(memory, keep)))
 
 
 def vjp(
-    function: Any, wrt: str | Sequence[str], outputs: str | Sequence[str] | None = None
+    function: Any,
+    wrt: str | Sequence[str],
+    outputs: str | Sequence[str] | None = None,
+    memory: int | None = None,
+    keep: str = "store",
 ) -> Derivative:
     """Return a function that returns the cotangents of parameters, from those of outputs.
 
@@ -231,14 +252,15 @@ def vjp(
     the arguments that it writes; without `outputs` all of floats. It is called with the arguments
     of `function`, then a cotangent `d_y` of the shape of each output `y`, by position or name, and
     returns what `gradient` does: the sums over the outputs' elements of their cotangents times
-    their derivatives. Raises as `gradient` does.
+    their derivatives. `memory`, `keep` and what it raises are those of `gradient`.
     """
     names, single = _names(function, wrt)
     wanted = _outputs(outputs)
     of_all = wanted is None
     if wanted is None:
         wanted = _outputs_of(function)
-    return _derivative(function, CotangentProduct(names, wanted, single, of_all))
+    held = _memory(memory, keep)
+    return _derivative(function, CotangentProduct(names, wanted, single, of_all, held))
 
 
 def jvp(
@@ -259,6 +281,8 @@ def backward(
     loss: str = "loss",
     wrt: str | Sequence[str] | None = None,
     accumulate: bool = False,
+    memory: int | None = None,
+    keep: str = "store",
 ) -> Derivative:
     """Return a function that runs `function`, and writes the gradients of its tensors.
 
@@ -266,11 +290,28 @@ def backward(
     sum of its elements; one returned number may have any name. The gradient of each tensor `w` of
     floats whose values it reads, or of those in `wrt`, is written to `w.grad`, or added to it with
     `accumulate`. It is called with the arguments of `function`, and returns what that returns.
-    Raises as `gradient` does.
+    `memory`, `keep` and what it raises are those of `gradient`.
     """
     _require_function(function)
     names = (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt)
-    return _derivative(function, Backward(names, loss, accumulate))
+    request = Backward(names, loss, accumulate, _memory(memory, keep))
+    return _derivative(function, request)
+
+
+def _memory(states: int | None, keep: str) -> Memory | None:
+    """Return how many states of loops are to be held, None for all."""
+    if keep not in ("store", "recompute"):
+        text = f'`keep` is "store" or "recompute", not {keep!r}'
+        helps = ("leave it out to keep all states", "`memory=64` says how many to hold")
+        raise CdValueError(Diagnostic("CD0482", text, helps=helps))
+    if states is None:
+        return Memory() if keep == "recompute" else None
+    whole = isinstance(states, int | np.integer) and not isinstance(states, bool)
+    if not whole or states < 1:
+        text = f"`memory` is a number of states, an integer from 1 on, not {states!r}"
+        helps = ("leave it out to keep all states", '`keep="recompute"` takes a number that fits')
+        raise CdValueError(Diagnostic("CD0482", text, helps=helps))
+    return Memory(int(states))
 
 
 def _derivative(function: Any, request: Request) -> Derivative:

@@ -170,6 +170,8 @@ class Typed:
     """Divisors and products of run-time integer parameters, which are checked."""
     preferred: frozenset[str] = frozenset()
     """The dynamic numbers that would be static if they were not dynamic."""
+    whole: tuple[tuple[str, Span], ...] = ()
+    """Of a derivative: the loops that keep all states though fewer were asked for, and why."""
 
     @property
     def constant(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 
 from ...base.diagnostic import NOWHERE
-from ...lowering.adjoint.adjoint import all_of
+from ...lowering.adjoint.terms import all_of
 from ...lowering.adjoint.kept import upper_bound
 from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes

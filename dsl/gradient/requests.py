@@ -21,11 +21,12 @@ from ...base.diagnostic import (
     Label,
     Span,
 )
-from ...lowering.adjoint.adjoint import adjoint
+from ...lowering.adjoint.adjoint import Adjoint, adjoint
+from ...lowering.adjoint.checkpoints import Memory
 from ...lowering.adjoint.kept import Names
 from ...lowering.adjoint.rules import NotDifferentiable, apply, number
 from ...lowering.adjoint.simplify import is_assigned_first, simplified
-from ...lowering.adjoint.tangent import tangent
+from ...lowering.adjoint.tangent import Tangent, tangent
 from ...lowering.ir.assignments import (
     Access,
     Assign,
@@ -58,6 +59,8 @@ class Gradient:
     single: bool = False
     """Whether one cotangent is returned, and no tuple."""
     with_value: bool = False
+    memory: Memory | None = None
+    """How many states of loops are held; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class CotangentProduct:
     single: bool = False
     all_outputs: bool = False
     """Whether these have to be all outputs of floats."""
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class Backward:
     """Tensors as they are written in the call, None for all of floats."""
     loss: str
     accumulate: bool
+    memory: Memory | None = None
 
 
 Request = Gradient | CotangentProduct | TangentProduct | Backward
@@ -271,13 +276,14 @@ class _Case:
         output = self.procedure.results[returns.number]
         if output.dtype.kind != "f":
             raise self.refused(f"it returns a number of {output.dtype}")
-        made = adjoint(self.procedure, [one.node for one in inputs], (output,), (None,))
+        nodes = [one.node for one in inputs]
+        made = adjoint(self.procedure, nodes, (output,), (None,), request.memory)
         found = _with_leaves(trees, made.cotangents)
         if request.with_value:
             cotangents = found[0] if request.single else _Group(found)
             value = _Output("", output, returns.kind)
-            return self.returning(made.procedure, [value, cotangents], False)
-        return self.returning(made.procedure, found, request.single)
+            return self.returning(made, [value, cotangents], False)
+        return self.returning(made, found, request.single)
 
     def cotangent_product(self, request: CotangentProduct) -> Typed:
         """Return what takes cotangents of outputs, and returns those of parameters."""
@@ -291,10 +297,10 @@ class _Case:
                 raise self.refused(text)
         made = adjoint(
             self.checked(zip(given, outputs, strict=True)),
-            [one.node for one in inputs], [one.node for one in outputs], given,
+            [one.node for one in inputs], [one.node for one in outputs], given, request.memory,
         )  # fmt: skip
         found = _with_leaves(trees, made.cotangents)
-        return self.returning(made.procedure, found, request.single)
+        return self.returning(made, found, request.single)
 
     def tangent_product(self, request: TangentProduct) -> Typed:
         """Return what takes tangents of parameters, and returns those of outputs."""
@@ -305,11 +311,12 @@ class _Case:
             [one.node for one in inputs], [one.node for one in outputs], given,
         )  # fmt: skip
         found = [replace(one, node=n) for one, n in zip(outputs, made.tangents, strict=True)]
-        return self.returning(made.procedure, found, len(found) == 1)
+        return self.returning(made, found, len(found) == 1)
 
-    def returning(self, made: Procedure, found: Sequence[_Tree], single: bool) -> Typed:
+    def returning(self, derived: Adjoint | Tangent, found: Sequence[_Tree], single: bool) -> Typed:
         """Return the typed function of a procedure, which returns the only one of some arrays, or
         a tuple."""
+        made = derived.procedure
         leaves = [one for tree in found for one in _leaves(tree)]
         results = tuple(dict.fromkeys(one.node for one in leaves))
         places = {node.id: n for n, node in enumerate(results)}
@@ -318,7 +325,8 @@ class _Case:
         own = tuple(node for node in (*made.locals, *unused) if node.id not in places)
         procedure = simplified(replace(made, locals=own, results=results))
         returns: Return = parts[0] if single else Many(parts, "tuple")
-        return replace(self.typed, procedure=procedure, returns=returns)
+        whole = derived.whole if isinstance(derived, Adjoint) else ()
+        return replace(self.typed, procedure=procedure, returns=returns, whole=whole)
 
     def backward(self, request: Backward) -> Typed:
         """Return what writes the cotangents of tensors into their fields."""
@@ -326,7 +334,8 @@ class _Case:
         if not values:
             raise self.refused("it reads no tensor of floats", "pass tensors: `pe.tensor(...)`")
         (output,) = self.outputs_named((request.loss,), or_only=True)
-        made = adjoint(self.procedure, list(values.values()), (output.node,), (None,))
+        nodes = list(values.values())
+        made = adjoint(self.procedure, nodes, (output.node,), (None,), request.memory)
         body, fields = _into_fields(made.procedure, values, made.cotangents, request.accumulate)
         cotangents = {node.id for node in made.cotangents}
         new = replace(
@@ -340,7 +349,8 @@ class _Case:
             body=body,
         )
         grads = (Path(owner.root, (*owner.steps, "@grad"), owner.captured) for owner in values)
-        return replace(self.typed, procedure=new, passed=(*self.typed.passed, *grads))
+        passed = (*self.typed.passed, *grads)
+        return replace(self.typed, procedure=new, passed=passed, whole=made.whole)
 
     def given(self, name: str, like: _Output) -> Node:
         """Return the parameter that is the cotangent or tangent of an array or a number."""

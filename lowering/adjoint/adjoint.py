@@ -15,10 +15,11 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
+from ...base.diagnostic import Span
 from ..analysis.self_dependence import is_injective
 from ..ir.assignments import (
     Access,
@@ -52,6 +53,7 @@ from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, use
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
+from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
@@ -74,6 +76,8 @@ class Adjoint:
     procedure: Procedure
     cotangents: tuple[Node, ...]
     """The results that are the cotangents of the inputs, in their order."""
+    whole: tuple[tuple[str, Span], ...] = ()
+    """The loops that keep all states though fewer were asked for, with the reasons."""
 
 
 def adjoint(
@@ -81,11 +85,12 @@ def adjoint(
     inputs: Sequence[Node],
     outputs: Sequence[Node],
     given: Sequence[Node | None],
+    memory: Memory | None = None,
 ) -> Adjoint:
     """Return the procedure with the cotangents of inputs, from those of outputs.
 
     Outputs are results, or parameters that are written; `given` are the parameters that hold their
-    cotangents, None where these are 1.
+    cotangents, None where these are 1. Without `memory` the states of all iterations are kept.
 
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
@@ -94,7 +99,7 @@ def adjoint(
     measured: frozenset[Symbol] = frozenset()
     while True:
         try:
-            return _adjoint(procedure, inputs, outputs, given, measured)
+            return _adjoint(procedure, inputs, outputs, given, memory, measured)
         except UnknownSize as size:
             more = (size.symbols & inside) - measured
             if not more:
@@ -107,6 +112,7 @@ def _adjoint(
     inputs: Sequence[Node],
     outputs: Sequence[Node],
     given: Sequence[Node | None],
+    memory: Memory | None,
     measured: Collection[Symbol],
 ) -> Adjoint:
     """Return the adjoint; a first run finds limits of the `measured` sizes."""
@@ -127,10 +133,12 @@ def _adjoint(
         )
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
-    writer = _Writer(names, kept, cotangents, active.keys())
+    unsure = _created_in_branches(body)
+    checkpoints = None if memory is None else Checkpoints(names, kept, memory, unsure)
+    writer = _Writer(names, kept, cotangents, active.keys(), checkpoints)
     forward, backward = writer.body(body, is_outermost=True)
     outer = {s for p in procedure.parameters for e in p.node.shape for s in e.symbols()}
-    outer |= {stmt.symbol for stmt in body if isinstance(stmt, Let)}
+    outer |= {stmt.symbol for stmt in forward if isinstance(stmt, Let)}
     allocated = [
         Alloc(n) for n in cotangents.values()
         if n.static_shape is None and _symbols_of(n) <= outer
@@ -155,7 +163,15 @@ def _adjoint(
             *rounded,
         ),
     )
-    return Adjoint(with_column_sums_last(simplified(new)), results)
+    whole = tuple(checkpoints.whole) if checkpoints else ()
+    return Adjoint(with_column_sums_last(simplified(new)), results, whole)
+
+
+def _created_in_branches(body: Body) -> set[int]:
+    """Return the arrays that are created on one side of a test."""
+    branches = [stmt for stmt in statements(body) if isinstance(stmt, Branch)]
+    inside = statements([one for stmt in branches for one in (*stmt.then, *stmt.orelse)])
+    return {stmt.node.id for stmt in inside if isinstance(stmt, Alloc)}
 
 
 def _created_first(forward: Body, backward: Body, known: Collection[Symbol]) -> Body:
@@ -234,6 +250,7 @@ class _Writer:
     kept: Kept
     cotangents: dict[int, Node]
     active: Collection[int]
+    checkpoints: Checkpoints | None = None
     kept_allocated: list[Node] = field(default_factory=list)
     """What is allocated before the outermost loops."""
 
@@ -245,6 +262,9 @@ class _Writer:
             before: list[Statement] = []
             kept, reverse = self.statement(stmt, before)
             if is_outermost:
+                if self.checkpoints:
+                    forward += self.checkpoints.sizes
+                    self.checkpoints.sizes.clear()
                 forward += self.kept.allocations
                 self.kept_allocated += [stmt.node for stmt in self.kept.allocations]
                 self.kept.allocations.clear()
@@ -282,7 +302,8 @@ class _Writer:
                 reverse = tuple(self.assign(stmt, before, after))
                 return (stmt, *after), reverse
             case For():
-                return self.loop(stmt)
+                cut = self.checkpoints and self.checkpoints.loop(stmt, before, self._apart)
+                return cut or self.loop(stmt)
             case Branch(test, then, orelse):
                 forward, backward = zip(self.body(then), self.body(orelse), strict=True)
                 if not any(backward):
@@ -329,6 +350,15 @@ class _Writer:
         last = stmt.lo + (trip_count(stmt) - 1) * stmt.step
         end = stmt.lo - (1 if stmt.step > 0 else -1)
         return (ahead,), (For(stmt.symbol, last, end, -stmt.step, backward, stmt.span),)
+
+    def _apart(self, loop: For, kept: Kept, instead: Mapping[int, Node]) -> tuple[Body, Body]:
+        """Return a loop in which arrays have others in their place, and its adjoint."""
+        cotangents = dict(self.cotangents)
+        for old, new in instead.items():
+            if old in cotangents:
+                cotangents[new.id] = cotangents[old]
+        active = {*self.active, *(new.id for old, new in instead.items() if old in self.active)}
+        return _Writer(self.names, kept, cotangents, active).loop(loop)
 
     def assign(
         self, stmt: Assign, before: list[Statement], after: list[Statement]

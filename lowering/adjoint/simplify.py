@@ -13,7 +13,7 @@ Source: F. Nielson, H. R. Nielson, C. Hankin, Principles of Program Analysis, se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
@@ -67,6 +67,13 @@ def simplified(procedure: Procedure) -> Procedure:
     }  # fmt: skip
     body = _without_allocations(body, own - used)
     return replace(procedure, body=body, locals=tuple(n for n in procedure.locals if n.id in used))
+
+
+def live_before(body: Body, nodes: Iterable[int]) -> frozenset[int]:
+    """Return which of some nodes, that nobody reads after a body, it reads before it writes them;
+    only where that has an effect on others."""
+    own = frozenset(nodes)
+    return _DeadStores(own).body(body, frozenset())[1] & own
 
 
 def covers(stmt: Assign) -> bool:

@@ -400,6 +400,12 @@ def gradient_without_a_source() -> object:
     return pe.gradient(f, wrt="x").source
 
 
+def gradient_with_nonsense_for_memory() -> object:
+    """Ask for less than one state of a loop."""
+    f = pe.cd_from_source("def f(x):\n    return (x * x).sum()\n")
+    return pe.gradient(f, wrt="x", memory=0)
+
+
 def gradient_that_differences_do_not_confirm() -> object:
     """Demand digits of a derivative at a kink."""
     f = pe.cd_from_source("def f(x):\n    return np.maximum(x, 0.0).sum()\n", {"np": np})

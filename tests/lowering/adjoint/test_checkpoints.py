@@ -1,0 +1,218 @@
+"""Loops that keep few states: the same gradients as with all of them, in less memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.adjoint.checkpoints import MOST_LEVELS, Memory
+
+from .programs import PARAMETERS, WHILES, function_of, values_of
+
+LOOPS = {
+    "heat in place": """
+        for t in range(STEPS):
+            x[1:-1] += 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2]) * x[1:-1]
+        return np.sum(x * y)""",
+    "leapfrog with arrays that change places": """
+        old, now, new = x.copy(), y.copy(), np.zeros(len(x))
+        for t in range(STEPS):
+            new[1:-1] = 2 * now[1:-1] - old[1:-1] + lim * now[1:-1] * (now[2:] + now[:-2])
+            old, now, new = now, new, old
+        return np.sum(now * old * y)""",
+    "a network": """
+        h = x * 0.1
+        loss = 0.0
+        for t in range(STEPS):
+            h = np.tanh(a[:, 1:] @ h + y * np.sin(0.1 * t))
+            loss += np.sum((h - y) ** 2)
+        return loss""",
+    "a recurrence": """
+        s = x[0]
+        for t in range(STEPS):
+            s = s + 0.1 * np.sin(s * lim) * y[1]
+        return s""",
+    "space in time": """
+        for t in range(STEPS):
+            for q in range(1, len(x)):
+                x[q] = 0.5 * x[q] + 0.4 * x[q - 1] * y[q] + 0.01 * t
+        return np.sum(x * x)""",
+    "a triangle": """
+        s = lim
+        for t in range(STEPS):
+            for q in range(t):
+                s = s * 0.9 + x[q % 3] * s * 0.1
+            for q in range(t, -1, -4):
+                s = s * 0.99 + 0.01 * y[q % 3] * s
+        return s""",
+    "a test": """
+        for t in range(STEPS):
+            if x[t % 3] > 0.4:
+                x = x * y + 0.1
+            else:
+                x = x + 0.3 * y
+        return np.sum(x)""",
+    "positions": """
+        for t in range(STEPS):
+            k = np.argmax(x)
+            x[k] *= y[k] * 0.9
+            y[i] = 0.9 * y[i] + 0.1 * x[k]
+        return np.sum(x * y)""",
+    "a step": """
+        for t in range(2, 2 + 3 * STEPS, 3):
+            x = np.sin(x * y + 0.1 * t)
+        return np.sum(x)""",
+    "backwards": """
+        for t in range(2 * STEPS, 0, -2):
+            x = np.sin(x * y + 0.1 * t)
+        return np.sum(x)""",
+    "loops before and after": """
+        for t in range(STEPS):
+            y = y * (1.0 + 0.1 * x)
+        for t in range(STEPS):
+            x = np.cos(x) * y
+        for t in range(STEPS):
+            y = y * x + 0.1
+        return np.sum(x * y)""",
+    "what is overwritten afterwards": """
+        s = 1.0
+        for t in range(STEPS):
+            s = s * 0.9 + x[t % 3] * y[0] * s
+        x *= s
+        y[...] = 2.0
+        return np.sum(x * y) * s""",
+    "a break": """
+        s = x[0] + 0.1
+        for t in range(STEPS):
+            s = s * (1.0 + 0.2 * y[t % 3])
+            if s > 1.5:
+                break
+        return s * s""",
+    "under a test": """
+        s = x[0]
+        if lim > -1.0:
+            s = s * 2.0
+            for t in range(STEPS):
+                s = np.sin(s) + y[0]
+        else:
+            s = y[0]
+        return s * s""",
+    "inlined": """
+        s = x[0]
+        with comment("loop"):
+            n = len(x) + 2
+            for t in range(STEPS + n):
+                s = np.sin(s) * x[t % n % 3] + y[0]
+        return s * s""",
+}
+HOW: tuple[dict[str, Any], ...] = ({"memory": 1}, {"memory": 4}, {"keep": "recompute"})
+
+
+def copies(values: tuple[Any, ...]) -> list[Any]:
+    return [np.copy(value) if np.ndim(value) else value for value in values]
+
+
+def assert_same(body: str, how: dict[str, Any], backend: str | None = None) -> Any:
+    """Compare values, gradients and written arguments, natively and of the text."""
+    f = function_of(body, backend)
+    values = values_of(3)
+    first, second, third = copies(values), copies(values), copies(values)
+    value, expected = pe.value_and_gradient(f, wrt=PARAMETERS)(*first)
+    g = pe.value_and_gradient(f, wrt=PARAMETERS, **how)
+    again, found = g(*second)
+    other, *of_text = pe.cd_from_source(g.text(*third), g.names, backend=backend)(*third)
+    assert value == again == other
+    for one, two, three in zip(expected, found, of_text, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(three, one, rtol=1e-12, atol=1e-12)
+    for one, two, three in zip(first, second, third, strict=True):
+        np.testing.assert_array_equal(two, one)
+        np.testing.assert_array_equal(three, one)
+    return g
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_gradients_are_those_with_all_states(name: str) -> None:
+    for steps, how in ((0, HOW[0]), (1, HOW[0]), (6, HOW[0]), (20, HOW[2])):
+        g = assert_same(LOOPS[name].replace("STEPS", str(steps)), how, backend="numpy")
+        assert steps < 20 or "segment" in g.source
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiled_gradients_are_those_with_all_states(name: str) -> None:
+    assert_same(LOOPS[name].replace("STEPS", "11"), {"memory": 5})
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_numbers_of_iterations_that_are_known_at_run_time(how: dict[str, Any]) -> None:
+    body = LOOPS["what is overwritten afterwards"].replace("STEPS", "k")
+    text = f"def f(x, y, k):\n{body}\n".replace("\n        ", "\n    ")
+    f = pe.cd_from_source(text, {"np": np})
+    whole = pe.gradient(f, wrt=("x", "y"))
+    g = pe.gradient(f, wrt=("x", "y"), **how)
+    _, x, y, _ = values_of(3)
+    for steps in (7, 0, 1, 2, 31, 100):
+        expected = whole(x.copy(), y.copy(), steps)
+        for one, two in zip(expected, g(x.copy(), y.copy(), steps), strict=True):
+            np.testing.assert_allclose(two, one, rtol=1e-12)
+    assert "length = " in g.source
+
+
+@pytest.mark.parametrize("name", ["a while of an array", "a while in a for"])
+def test_loops_whose_iterations_are_counted(name: str) -> None:
+    assert_same(WHILES[name], {"memory": 1}, backend="numpy")
+
+
+def test_lengths_of_segments() -> None:
+    assert Memory(64).lengths(64) == ()
+    assert Memory(64).lengths(65) == (9,)
+    assert Memory(64).lengths(10_000) == (484, 22)
+    assert Memory().lengths(10_000) == (100,)
+    assert Memory().lengths(3) == ()
+    assert len(Memory(1).lengths(10**6)) == MOST_LEVELS - 1
+    for iterations in range(2, 200):
+        first = Memory(7).lengths(iterations)[:1]
+        assert not first or first[0] < iterations
+
+
+def test_loops_that_keep_no_values_stay_as_they_are() -> None:
+    body = "for t in range(100): x[1:] += 0.1 * x[:-1]\n        return np.sum(x * y)"
+    g = assert_same(f"\n        {body}", {"memory": 2}, backend="numpy")
+    assert "segment" not in g.source
+
+
+def test_loops_whose_state_is_larger_than_what_they_keep_keep_all() -> None:
+    g = assert_same(
+        """
+        z = np.zeros(200)
+        z[0] = x[0]
+        for t in range(199):
+            z[t + 1] = z[t] * 0.9 + 0.1 * np.sin(z[t]) * y[1]
+        return np.sum(z * z)""",
+        {"memory": 8},
+        backend="numpy",
+    )
+    assert "segment" not in g.source
+    (reason,) = [reason for _, reason in g.kept(*values_of(3)).whole]
+    assert reason == "its state is larger than what its iterations keep"
+
+
+def test_arrays_whose_lengths_are_known_inside_of_a_loop() -> None:
+    f = function_of("""
+        s = x[0]
+        for t in range(20):
+            n = int(a[t % 3, 0] * 3.0) + 1
+            z = np.zeros(n)
+            for q in range(n):
+                z[q] = x[q] * s
+            s = np.sum(z * z) + y[0] * s * 0.1
+        return s""")
+    values = values_of(3)
+    expected = pe.gradient(f, wrt=PARAMETERS)(*copies(values))
+    g = pe.gradient(f, wrt=PARAMETERS, memory=2)
+    for one, two in zip(expected, g(*copies(values)), strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
+    assert "segment" in g.source

@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import count
 
 from ...base.diagnostic import NOWHERE
-from ...lowering.adjoint.terms import all_of
 from ...lowering.adjoint.kept import upper_bound
 from ...lowering.adjoint.rules import NotDifferentiable
+from ...lowering.adjoint.terms import all_of
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from .cd import CdFunction
 from .gradients import Derivative, vjp
 
 Function = CdFunction[..., Any]
-_NUMBERS = count()
 
 
 class _Kind:
@@ -225,7 +224,7 @@ def _torch_call(torch: Any, kind: _Kind) -> Callable[..., Any]:
             out = [torch.empty(shape, dtype=getattr(torch, name)) for shape, name in given]
             return out[0] if len(out) == 1 else tuple(out)
 
-        name = f"plusequals::call_{next(_NUMBERS)}"
+        name = f"plusequals::call_{uuid4().hex}"
         made = torch.library.custom_op(name, run, mutates_args=(), schema=schema)
         made.register_fake(shapes)
         return made

@@ -205,6 +205,10 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
 """Values by the name of a tuned constant, or by the module and name of one of another module."""
 
 KEPT: Mapping[str, tuple[str, ...]] = {
+    "levels of checkpoints, which decide what a gradient holds as the user asks": (
+        "lowering.adjoint.checkpoints.MOST_LEVELS",
+        "lowering.adjoint.checkpoints.RUN_TIME_LEVELS",
+    ),
     "a fact of processors, devices, C or its compilers, not a policy": (
         "lowering.analysis.parallel_band.MAX_ORDERED_AXES",
         "lowering.cpu.reductions.lane_statements.WIDEST",

@@ -92,7 +92,7 @@ def test_each_letter_has_the_range_that_it_had(name: str) -> None:
     with pe.override("numpy"):
         f = pe.cd_from_source(text, {"np": np})
         step = pe.value_and_gradient(f, wrt=("a", "d"))
-        value, d_a, d_d = pe.cd_from_source(step.text(**values()), step.names)(
+        value, (d_a, d_d) = pe.cd_from_source(step.text(**values()), step.names)(
             **(given := values())
         )
         after = values()

@@ -123,7 +123,7 @@ def assert_same(body: str, how: dict[str, Any], backend: str | None = None) -> A
     value, expected = pe.value_and_gradient(f, wrt=PARAMETERS)(*first)
     g = pe.value_and_gradient(f, wrt=PARAMETERS, **how)
     again, found = g(*second)
-    other, *of_text = pe.cd_from_source(g.text(*third), g.names, backend=backend)(*third)
+    other, of_text = pe.cd_from_source(g.text(*third), g.names, backend=backend)(*third)
     assert value == again == other
     for one, two, three in zip(expected, found, of_text, strict=True):
         np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
@@ -141,7 +141,7 @@ def test_gradients_are_those_with_all_states(name: str) -> None:
         assert steps < 20 or "segment" in g.source
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", list(LOOPS)[::3])
 def test_compiled_gradients_are_those_with_all_states(name: str) -> None:
     assert_same(LOOPS[name].replace("STEPS", "11"), {"memory": 5})
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
@@ -98,11 +98,14 @@ def _leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def _refused(function: Function, reason: str) -> CdTypeError:
+def _refused(
+    function: Function,
+    reason: str,
+    way_out: str = "let it return new arrays, for example a copy of what it writes",
+) -> CdTypeError:
     message = f"`{function.__name__}` cannot be called by another framework: {reason}"
-    helps = ("let it return new arrays, for example a copy of what it writes",)
     label = Label(function.surface.span)
-    return CdTypeError(Diagnostic("CD0486", message, (label,), helps=helps))
+    return CdTypeError(Diagnostic("CD0486", message, (label,), helps=(way_out,)))
 
 
 def _framework(name: str) -> Any:
@@ -114,6 +117,16 @@ def _framework(name: str) -> Any:
         is_missing = isinstance(why, ModuleNotFoundError)
         message = f"`{name}` is not installed" if is_missing else f"`{name}` fails: {why}"
         raise CdTypeError(Diagnostic("CD0486", message, helps=helps)) from None
+
+
+def _zeros(array: Any, function: Function) -> Any:
+    """Return an array of NumPy of the shape and type of one of a framework."""
+    try:
+        dtype = np.dtype(str(array.dtype).removeprefix("torch."))
+    except TypeError:
+        reason, way_out = f"NumPy has no type {array.dtype}", "convert the array before the call"
+        raise _refused(function, reason, way_out) from None
+    return np.zeros(tuple(array.shape), dtype)
 
 
 @dataclass(eq=False, repr=False)
@@ -132,16 +145,13 @@ class _Kinds:
         values = list(bound.arguments.values())
         at = [n for n, one in enumerate(values) if self.is_array(one)]
         others = tuple(
-            (type(one), one if isinstance(one, int | float | complex | str) else id(one))
+            (type(one), repr(one) if isinstance(one, int | float | complex | str) else id(one))
             for n, one in enumerate(values) if n not in at
         )  # fmt: skip
         key = tuple((n, tuple(values[n].shape), str(values[n].dtype)) for n in at), others
         if key not in self.known:
-            for n in at:
-                dtype = np.dtype(str(values[n].dtype).removeprefix("torch."))
-                values[n] = np.zeros(tuple(values[n].shape), dtype)
-            self.known[key] = self.made(_Kind(self.function, values, at))
-            values = list(bound.arguments.values())
+            plain = [_zeros(one, self.function) if n in at else one for n, one in enumerate(values)]
+            self.known[key] = self.made(_Kind(self.function, plain, at))
         return self.known[key](*(values[n] for n in at))
 
 
@@ -166,8 +176,7 @@ def _jax_call(jax: Any, kind: _Kind) -> Callable[..., Any]:
     inputs = [kind.values[kind.at[n]] for n in kind.wrt]
     inputs = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in inputs]
 
-    @jax.custom_vjp  # type: ignore[untyped-decorator, unused-ignore]
-    def call(*arrays: Any) -> Any:
+    def host(*arrays: Any) -> Any:
         out = jax.pure_callback(
             lambda *given: kind(given), shapes, *arrays, vmap_method="sequential"
         )
@@ -186,9 +195,9 @@ def _jax_call(jax: Any, kind: _Kind) -> Callable[..., Any]:
             out[n] = jax.numpy.conj(one)
         return tuple(out)
 
+    call = jax.custom_vjp(host)
     call.defvjp(lambda *arrays: (call(*arrays), arrays), backward)
-    result: Callable[..., Any] = call
-    return result
+    return cast(Callable[..., Any], call)
 
 
 def torch_function(function: Function) -> Callable[..., Any]:

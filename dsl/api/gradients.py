@@ -82,14 +82,16 @@ class Derivative(CdFunction[..., Any]):
         definition = self.definition
         lookup = definition.around.lookup
         return DerivedSpecializations(
-            definition.surface, lookup, self._backend, self._plans, self.requests
+            definition.surface, lookup, self._backend, self._plans, self.derivations
         )
 
     @property
-    def requests(self) -> tuple[Request, ...]:
-        """What is derived, in order: of a derivative's derivative first that of the inner one."""
-        inner = self.derived_from.requests if isinstance(self.derived_from, Derivative) else ()
-        return (*inner, self._request)
+    def derivations(self) -> tuple[tuple[str, Request], ...]:
+        """Which functions are derived, and what of each, in order: of a derivative's derivative
+        first what the inner one is derived from."""
+        function = self.derived_from
+        inner = function.derivations if isinstance(function, Derivative) else ()
+        return (*inner, (function.surface.name, self._request))
 
     def text(self, *args: Any, **kwargs: Any) -> str:
         """Return the source of the derivatives for arguments; nothing runs. CdTypeError CD0480
@@ -358,7 +360,7 @@ def _outputs_of(function: Any) -> tuple[str, ...]:
     function = function.func if isinstance(function, BoundFunction) else function
     if not isinstance(function, Derivative):
         return outputs_in_source(function.surface)
-    match function.requests[-1]:
+    match function._request:
         case Gradient(wrt, with_value=False) | CotangentProduct(wrt):
             return tuple(f"d_{name}" for name in wrt)
         case TangentProduct(_, tuple(outputs)):

@@ -323,6 +323,7 @@ class _Case:
         parts = tuple(_returned(tree, places) for tree in found)
         unused = tuple(node for node in made.results if node not in results)
         own = tuple(node for node in (*made.locals, *unused) if node.id not in places)
+        # again: what computed only results that are dropped here is read by nothing now
         procedure = simplified(replace(made, locals=own, results=results))
         returns: Return = parts[0] if single else Many(parts, "tuple")
         whole = derived.whole if isinstance(derived, Adjoint) else ()
@@ -516,15 +517,10 @@ def _into_fields(
     last: list[Statement] = []
     for (owner, node), cotangent in zip(values.items(), cotangents, strict=True):
         fields[owner] = names.array(f"{node.label}_grad", node.shape, node.dtype)
-        ranges = names.axes(node.shape)
-        index = tuple(var(r.symbol) for r in ranges)
-        target = Access(fields[owner], index)
         if accumulate:
-            value = Read(cotangent, index)
-            last.append(Assign(target, OPS["add"], False, value, Domain(ranges)))
+            last.append(replace(names.copied(fields[owner], cotangent), op=OPS["add"]))
             continue
         instead[cotangent.id] = fields[owner]
         if not is_assigned_first(procedure.body, cotangent):
-            zero = number(0.0, node.dtype)
-            first.append(Assign(target, None, False, zero, Domain(ranges)))
+            first.append(names.filled(fields[owner], number(0.0, node.dtype)))
     return (*first, *rename(procedure.body, {}, instead), *last), fields

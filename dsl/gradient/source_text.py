@@ -401,7 +401,7 @@ def _with_letters_on_the_left(stmt: Assign) -> Assign:
     letters = {r.symbol for r in moved}
     sizes = [(r.hi - r.lo).constant or 0 for r in moved]
     if min(sizes) < 1 or letters & uses(once):
-        raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+        raise NotDifferentiable("an element that is assigned more than once", stmt.span)
     return once
 
 

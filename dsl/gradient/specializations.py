@@ -5,7 +5,9 @@ What decides about a specialization, and how a call finds one, is that of the fu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from ...backends.call_entry import CacheEntry
@@ -31,23 +33,20 @@ class DerivedSpecializations(SpecializationCache):
         lookup: Lookup,
         backend: str | None,
         plans: list[CacheEntry] | None,
-        requests: Sequence[Request],
+        derivations: Sequence[tuple[str, Request]],
     ) -> None:
-        """Store the function, which has the parameters of the derivative, and what is requested of
-        it, in the order in which it is derived."""
+        """Store the function, which has the parameters of the derivative, and the derivations in
+        their order: the name of what is derived, and what is requested of it."""
         super().__init__(function, lookup, backend, plans)
-        self.requests = tuple(requests)
+        self.derivations = tuple(derivations)
         self.latest: Typed | None = None
         """What was derived last."""
 
     def _elaborate(self, *situation: Any) -> tuple[Typed, dict[Path, Path]]:
         typed, alias = super()._elaborate(*situation)
-        names, name = returned_names(self.function), typed.procedure.name
-        for word in reversed([f"_{word_of(request)}" for request in self.requests]):
-            name = name.removesuffix(word)
-        for request in self.requests:
+        names = returned_names(self.function)
+        for name, request in self.derivations:
             typed, names = derive(request, typed, name, names, alias), ()
-            name = f"{name}_{word_of(request)}"
         verify_procedure(typed.procedure)  # what is compiled is safe if it holds
         self.latest = typed
         return typed, alias
@@ -73,8 +72,9 @@ def text_of(typed: Typed, function: s.Function) -> str:
 
     Raises CdTypeError CD0480 for what the language has no words for.
     """
-    given, spelled = _spelled(typed)
-    parameters = (*(param.name for param in function.params), *given)
+    own = tuple(param.name for param in function.params)
+    given, spelled = _spelled(typed, own)
+    parameters = (*own, *given)
     name = function.name if function.name.isidentifier() else "derivative"
     results = [node for one in _flat(typed.returns) for node in _result(one, typed)]
     try:
@@ -124,22 +124,29 @@ def _result(one: Return, typed: Typed) -> tuple[Node, ...]:
             return ()
 
 
-def _spelled(typed: Typed) -> tuple[dict[str, Path], dict[int, str]]:
-    """Return the further parameters of a text, by name, and how it spells the arrays."""
+def _spelled(typed: Typed, own: Sequence[str]) -> tuple[dict[str, Path], dict[int, str]]:
+    """Return the further parameters of a text beside its own, by name, and how it spells arrays."""
+    taken = {*own, *captured_names(typed)}
     given: dict[str, Path] = {}
     spelled: dict[int, str] = {}
     for path, parameter in zip(typed.passed, typed.procedure.parameters, strict=True):
         whole = path.owner or path
         name = str(whole)
         if not _is_written_out(path, typed):
-            name = plain = whole.label
+            name = plain = _identifier(whole.label)
             count = 2
-            while given.get(name, whole) != whole:
+            while name in taken or given.get(name, whole) != whole:
                 name, count = f"{plain}_{count}", count + 1
             given[name] = whole
         field = "" if path.owner is None else f".{str(path.steps[-1])[1:]}"
         spelled[parameter.node.id] = name if field == ".value" else f"{name}{field}"
     return given, spelled
+
+
+def _identifier(label: str) -> str:
+    """Return the label of an array as a name: without the function that captures it."""
+    name = re.sub(r"\W", "_", label.rpartition(":")[2])
+    return name if name.isidentifier() and not iskeyword(name) else f"array_{name}"
 
 
 def _is_written_out(path: Path, typed: Typed) -> bool:

@@ -192,11 +192,8 @@ def _rounded(cotangent: Node, node: Node, names: Names) -> tuple[Node, Body]:
     if cotangent.dtype == node.dtype:
         return cotangent, ()
     new = names.array(cotangent.label, node.shape, node.dtype)
-    ranges = names.axes(node.shape)
-    index = tuple(var(r.symbol) for r in ranges)
-    value = Cast(Read(cotangent, index), node.dtype)
     create = (Alloc(new),) if new.static_shape is None else ()
-    return new, (*create, Assign(Access(new, index), None, False, value, Domain(ranges)))
+    return new, (*create, names.copied(new, cotangent))
 
 
 def _seeds(
@@ -222,7 +219,7 @@ def _seeds(
             if source in changed:
                 kept = names.array(f"{source.label}_given", source.shape, source.dtype)
                 copies += [] if kept.static_shape is not None else [Alloc(kept)]
-                copies += [_copy_of(kept, source, names)]
+                copies += [names.copied(kept, source)]
                 value = Read(kept, index)
             value = as_type(value, node.dtype.compute)
         op = OPS["add"] if node in seeded else None
@@ -230,12 +227,6 @@ def _seeds(
         target = Access(cotangents[node.id], index)
         seeds.append(Assign(target, op, False, value, Domain(ranges)))
     return copies, seeds
-
-
-def _copy_of(target: Node, source: Node, names: Names) -> Assign:
-    ranges = names.axes(source.shape)
-    index = tuple(var(r.symbol) for r in ranges)
-    return Assign(Access(target, index), None, False, Read(source, index), Domain(ranges))
 
 
 def _symbols_of(node: Node) -> set[Symbol]:
@@ -327,7 +318,7 @@ class _Writer:
                     return (stmt,), ()
                 if len(pairs) < len(nodes):
                     raise NotDifferentiable(
-                        "arrays change places of which some are inactive", stmt.span
+                        "an exchange of arrays of which some are inactive", stmt.span
                     )
                 back = Permute(tuple(s for _, s in pairs), tuple(n for n, _ in pairs), stmt.span)
                 return (stmt,), (back,)
@@ -369,9 +360,9 @@ class _Writer:
             return []
         replaces = stmt.op is None or stmt.initialize
         if replaces and not is_injective(target.index, stmt.free.ranges):
-            raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+            raise NotDifferentiable("an element that is assigned more than once", stmt.span)
         if stmt.op is None and stmt.reduced.ranges:
-            raise NotDifferentiable("elements that are assigned more than once", stmt.span)
+            raise NotDifferentiable("an element that is assigned more than once", stmt.span)
         index = self.kept.index(target.index, stmt, before)
         cotangent: Expr = Read(self.cotangents[target.node.id], index)
         active_reads = [r for r in differentiable_reads(stmt.value) if r.node.id in self.active]

@@ -294,26 +294,19 @@ class _Region:
 
     def _saved(self, level: int, segment: Affine, copies: Mapping[int, Node]) -> list[Statement]:
         """Return what saves the state before a segment."""
+        to, span = self.checkpoints[level], self.loop.span
         return [
-            self._copy(self.checkpoints[level][node.id], (segment,), copies.get(node.id, node), ())
+            self.names.copied(to[node.id], copies.get(node.id, node), at=(segment,), span=span)
             for node in self.state
         ]
 
     def _restored(self, level: int, segment: Affine) -> list[Statement]:
         """Return what sets the copies to the state before a segment."""
+        from_, span = self.checkpoints[level], self.loop.span
         return [
-            self._copy(self.copies[node.id], (), self.checkpoints[level][node.id], (segment,))
-            for node in self.state
+            self.names.copied(self.copies[n.id], from_[n.id], from_=(segment,), span=span)
+            for n in self.state
         ]
-
-    def _copy(
-        self, target: Node, at: tuple[Affine, ...], source: Node, from_: tuple[Affine, ...]
-    ) -> Assign:
-        ranges = self.names.axes((source if at else target).shape)
-        axes = tuple(var(r.symbol) for r in ranges)
-        value = Read(source, (*from_, *axes))
-        to = Access(target, (*at, *axes))
-        return Assign(to, None, False, value, Domain(ranges), span=self.loop.span)
 
 
 def _bounds(

@@ -93,7 +93,8 @@ def independent(
             lo = None if lo is None else upper_bound(lo, other.symbol, *ends)
             hi = None if hi is None else upper_bound(hi, other.symbol, *ends)
         if lo is None or hi is None:
-            raise NotDifferentiable("ranges that depend on each other in no linear way", stmt.span)
+            text = "a range that depends on another one in no linear way"
+            raise NotDifferentiable(text, stmt.span)
         out[at] = Range(r.symbol, -lo, hi)
         here = Position(var(r.symbol))
         tests.append(apply("le", Position(r.lo), here))

@@ -90,6 +90,31 @@ class Names:
             for axis, size in enumerate(shape)
         )
 
+    def copied(
+        self,
+        target: Node,
+        source: Node,
+        at: tuple[Affine, ...] = (),
+        from_: tuple[Affine, ...] = (),
+        span: Span = NOWHERE,
+    ) -> Assign:
+        """Return the assignment of an array to another one of that shape, in the other's type.
+
+        `at` and `from_` are the first subscripts of the target and of the source.
+        """
+        ranges = self.axes(target.shape if from_ else source.shape)
+        axes = tuple(var(r.symbol) for r in ranges)
+        value: Expr = Read(source, (*from_, *axes))
+        if source.dtype != target.dtype:
+            value = Cast(value, target.dtype)
+        return Assign(Access(target, (*at, *axes)), None, False, value, Domain(ranges), span=span)
+
+    def filled(self, target: Node, value: Expr) -> Assign:
+        """Return the assignment of a number to all elements of an array."""
+        ranges = self.axes(target.shape)
+        index = tuple(var(r.symbol) for r in ranges)
+        return Assign(Access(target, index), None, False, value, Domain(ranges))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -275,10 +300,7 @@ class Kept:
             self.arrays[key] = kept
             if kept.static_shape is None:
                 self.allocations.append(Alloc(kept))
-            ranges = self.names.axes(node.shape)
-            axes = tuple(var(r.symbol) for r in ranges)
-            target = Access(kept, (*iteration, *axes))
-            before.append(Assign(target, None, False, Read(node, axes), Domain(ranges)))
+            before.append(self.names.copied(kept, node, at=iteration))
         return self.arrays[key], iteration
 
     def sizes(self, node: Node, place: Place) -> Iterator[Affine]:
@@ -299,7 +321,7 @@ class Kept:
         for symbol, ends in self.limits.items():
             bound = upper_bound(index, symbol, *ends)
             if bound is None:
-                text = "a size depends on another one in no linear way"
+                text = "a size that depends on another one in no linear way"
                 raise NotDifferentiable(text, loops[0].span if loops else NOWHERE)
             index = bound
         return index
@@ -308,7 +330,7 @@ class Kept:
 def _iteration(loop: For | While) -> Affine:
     """Return the number of an iteration, from zero."""
     if isinstance(loop, While):
-        raise NotDifferentiable("the number of iterations of a `while` is not known", loop.span)
+        raise NotDifferentiable("a `while` of an unknown number of iterations", loop.span)
     return floordiv(var(loop.symbol) - loop.lo, const(loop.step))
 
 
@@ -326,7 +348,7 @@ def _largest(count: Affine, outer: For) -> Affine:
     ends = (outer.lo, last) if outer.step > 0 else (last, outer.lo)
     bound = upper_bound(count, outer.symbol, *ends)
     if bound is None:
-        text = "a loop's length depends on another loop in no linear way"
+        text = "a loop whose length depends on another loop in no linear way"
         raise NotDifferentiable(text, outer.span)
     return bound
 

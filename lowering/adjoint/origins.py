@@ -189,9 +189,7 @@ class _Ranks:
 
     def nowhere(self, origin: Node) -> Assign:
         """Return the statement by which origins are those of no number."""
-        ranges = self.names.axes(origin.shape)
-        index = tuple(var(r.symbol) for r in ranges)
-        return Assign(Access(origin, index), None, False, _NONE, Domain(ranges))
+        return self.names.filled(origin, _NONE)
 
     def _moved(self, stmt: Assign) -> Body:
         """Return the statements that move the origins of an assignment of ranks."""

@@ -167,11 +167,11 @@ class _Constants:
     locals: frozenset[int]
 
     def body(self, body: Body, facts: Facts) -> Body:
-        """Return the statements of a body, and update what holds after it."""
+        """Return the statements of a body, and update the facts after it."""
         return tuple(new for stmt in body for new in self.statement(stmt, facts))
 
     def statement(self, stmt: Statement, facts: Facts) -> Body:
-        """Return a statement, none where it changes nothing, and update what holds after it."""
+        """Return a statement, none where it changes nothing, and update the facts after it."""
         match stmt:
             case Assign():
                 return self.assign(stmt, facts)
@@ -207,7 +207,7 @@ class _Constants:
                 return (stmt,)
 
     def _at_head(self, inside: tuple[Body, ...], facts: Facts) -> None:
-        """Keep what holds at the head of a loop before each of its iterations."""
+        """Keep the facts at the head of a loop before each of its iterations."""
         if any(_jumps(body) for body in inside):
             for body in inside:
                 _forget(facts, body)

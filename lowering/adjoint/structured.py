@@ -387,7 +387,5 @@ def _on_copies(
             continue
         if copy.static_shape is None:
             setup.append(Alloc(copy))
-        ranges = names.axes(node.shape)
-        index = tuple(var(r.symbol) for r in ranges)
-        setup.append(Assign(Access(copy, index), None, False, Read(node, index), Domain(ranges)))
+        setup.append(names.copied(copy, node))
     return tuple(setup), rename(body, symbols, copies)

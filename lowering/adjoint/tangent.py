@@ -85,7 +85,7 @@ def tangent(
         if not is_kept or parameter.dtype != node.dtype:
             now = names.array(f"t_{node.label}_now", node.shape, node.dtype)
             tangents[node.id] = now
-            first += [*_allocated(now), _copied(now, parameter, names)]
+            first += [*_allocated(now), names.copied(now, parameter)]
     for node in wanted:
         if node.id not in tangents:
             label = f"t_{node.label}{'_now' * (f't_{node.label}' in labels)}"
@@ -103,15 +103,6 @@ def tangent(
 
 def _allocated(node: Node) -> list[Statement]:
     return [Alloc(node)] if node.static_shape is None else []
-
-
-def _copied(target: Node, source: Node, names: Names) -> Assign:
-    ranges = names.axes(source.shape)
-    index = tuple(var(r.symbol) for r in ranges)
-    value: Expr = Read(source, index)
-    if source.dtype != target.dtype:
-        value = Cast(value, target.dtype)
-    return Assign(Access(target, index), None, False, value, Domain(ranges))
 
 
 def _with_exchanges(body: Body) -> Body:
@@ -151,7 +142,7 @@ class _Writer:
                 if not any(node.id in self.active for node in nodes):
                     return (stmt,)
                 if not all(node.id in self.active for node in (*nodes, *sources)):
-                    text = "arrays change places of which some are inactive"
+                    text = "an exchange of arrays of which some are inactive"
                     raise NotDifferentiable(text, stmt.span)
                 moved = [tuple(self.tangents[n.id] for n in part) for part in (nodes, sources)]
                 return stmt, replace(stmt, nodes=moved[0], sources=moved[1])
@@ -162,7 +153,7 @@ class _Writer:
         """Return an assignment to an array that has a tangent."""
         dtype = stmt.target.node.dtype
         if dtype.kind == "c" or dtype.bits == 16:
-            raise NotDifferentiable(f"values of {dtype}", stmt.span)
+            raise NotDifferentiable(f"a value of {dtype}", stmt.span)
         value = self.derivative(stmt.value, stmt)
         target = replace(stmt.target, node=self.tangents[stmt.target.node.id])
         zero = number(0.0, dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plusequals import cd
+from plusequals.dsl.api.frameworks import _Kinds
 
 RNG = np.random.default_rng(8)
 X, W = RNG.random((3, 4)), RNG.random((4, 2))
@@ -109,6 +110,37 @@ def test_functions_that_write_are_refused(request: pytest.FixtureRequest) -> Non
             given = module.numpy.ones(2) if name == "jax" else module.ones(2)
             with pytest.raises(TypeError, match="it writes its arguments"):
                 getattr(writes, name)()(given)
+
+
+class Tensor:
+    """An array of a framework that has types of its own."""
+
+    def __init__(self, values: Any, dtype: str) -> None:
+        self.values, self.dtype, self.shape = values, dtype, np.shape(values)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return np.asarray(self.values)
+
+
+def kinds(function: Any) -> Any:
+    return _Kinds(function, lambda v: isinstance(v, Tensor), lambda kind: lambda *a: kind(a)[0], {})
+
+
+def test_numbers_are_told_apart_as_they_are_written() -> None:
+    f = kinds(cd(lambda x, k: x / (1.0 / (k + np.sum(x * 0.0)))))
+    x = Tensor([1.0, 2.0], "float64")
+    with np.errstate(all="ignore"):
+        for k in (1.0, 1, True, 2.0, float("nan"), float("nan")):
+            np.testing.assert_array_equal(f(x, k), np.array([1.0, 2.0]) * k)
+        signed = kinds(cd(lambda x, k: np.copysign(x, k)))
+        assert signed(x, 0.0).tolist() == [1.0, 2.0]
+        assert signed(x, -0.0).tolist() == [-1.0, -2.0]
+    assert len(f.known) == 5
+
+
+def test_types_that_numpy_has_not_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"CD0486.*NumPy has no type torch.quint4x2"):
+        kinds(chosen)(Tensor([1.0], "torch.quint4x2"), 0)
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])

@@ -103,5 +103,6 @@ def test_a_kink_is_no_disagreement_to_be_sure_of() -> None:
 
 
 def test_arguments_come_in_a_tuple() -> None:
+    no_tuple: Any = np.ones(2)
     with pytest.raises(TypeError, match="CD0875"):
-        pe.check_gradient(rectified, np.ones(2), wrt="x")  # type: ignore[arg-type]
+        pe.check_gradient(rectified, no_tuple, wrt="x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -74,7 +76,7 @@ FUNCTIONS = {
 }
 
 
-def values() -> dict[str, object]:
+def values() -> dict[str, Any]:
     rng = np.random.default_rng(2)
     return {
         "a": rng.random((2, 1)) + 0.5,
@@ -98,13 +100,13 @@ def test_each_letter_has_the_range_that_it_had(name: str) -> None:
         after = values()
         assert value == f(**after)
         for name in "ac":
-            np.testing.assert_array_equal(given[name], after[name])  # type: ignore[arg-type]
+            np.testing.assert_array_equal(given[name], after[name])
         for name, found in (("a", d_a), ("d", d_d)):
             for index in np.ndindex(*found.shape):
                 sides = []
                 for move in (1e-6, -1e-6):
                     moved = values()
-                    moved[name][index] += move  # type: ignore[index]
+                    moved[name][index] += move
                     sides.append(f(**moved))
                 assert abs(found[index] - (sides[0] - sides[1]) / 2e-6) < 1e-8
 

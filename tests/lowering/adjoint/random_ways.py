@@ -112,7 +112,7 @@ class Ways:
             if why.code == "CD0480":
                 return
             raise Ended(f"jvp: {why.code}", f"{why}\n{self.text}", True) from None
-        outputs = forward.requests[-1].outputs or self.outputs(len(out))
+        outputs = forward.derivations[-1][1].outputs or self.outputs(len(out))
         if outputs is None:
             return
         cotangents = [np.asarray(rng.standard_normal(np.shape(one))) for one in out]

@@ -28,16 +28,13 @@ from ...lowering.adjoint.rules import NotDifferentiable, apply, number
 from ...lowering.adjoint.simplify import is_assigned_first, simplified
 from ...lowering.adjoint.tangent import Tangent, tangent
 from ...lowering.ir.assignments import (
-    Access,
-    Assign,
     Check,
     Fault,
     Parameter,
     Procedure,
     Statement,
 )
-from ...lowering.ir.expressions import Domain, Position, Read
-from ...lowering.ir.indexing import var
+from ...lowering.ir.expressions import Position
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.rewrite import rename

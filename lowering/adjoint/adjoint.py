@@ -39,7 +39,6 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.expressions import (
-    Cast,
     Domain,
     Dynamic,
     Expr,

@@ -24,9 +24,7 @@ from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ..ir import dtypes
 from ..ir.assignments import (
-    Access,
     Alloc,
-    Assign,
     Block,
     Branch,
     Check,
@@ -35,7 +33,7 @@ from ..ir.assignments import (
     Print,
     Statement,
 )
-from ..ir.expressions import Cast, Const, Domain, Expr, Position, Read
+from ..ir.expressions import Cast, Const, Expr, Position
 from ..ir.indexing import Affine, Symbol, const, evaluate, floordiv, maximum, minimum, multiply, var
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, rename

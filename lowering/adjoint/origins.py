@@ -22,7 +22,6 @@ from ..ir.expressions import (
     Apply,
     Cast,
     Const,
-    Domain,
     Dynamic,
     Expr,
     Index,

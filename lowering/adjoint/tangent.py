@@ -36,7 +36,6 @@ from ..ir.assignments import (
     While,
 )
 from ..ir.expressions import Apply, Cast, Const, Domain, Expr, Position, Read, Select, reads
-from ..ir.indexing import var
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes

@@ -7,7 +7,6 @@ frozen: guards compare all that a specialization depends on at every call.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import sys
@@ -34,17 +33,15 @@ from ...base.diagnostic import (
     CdBackendError,
     CdError,
     CdShapeError,
-    CdSyntaxError,
     CdTypeError,
     Diagnostic,
     Label,
-    Span,
 )
 from ...base.garbage_collector import gc_paused
 from ...base.lazy_import import LazyModule, lazy_modules, load_module
 from ...base.process_state import State, register
 from ..source import function_source
-from ..source.definition import Definition, call_text, text_signature
+from ..source.definition import Definition, call_text, require_compilable, text_signature
 
 if TYPE_CHECKING:
     from ...backends.call_entry import CacheEntry
@@ -323,6 +320,24 @@ class CdFunction(_TypedCall[P, T]):
         """Return the function for PyTorch: see `frameworks.torch_function`."""
         return load_module(".frameworks", __package__).torch_function(self)
 
+    @property
+    def derivative_rules(self) -> Any:
+        """The derivatives that the user wrote, None where there are none."""
+        return self.definition.derivative_rules
+
+    @property
+    def rules_identity(self) -> object:
+        """Another object after each change of the derivatives that the user wrote."""
+        return self.definition.rules_identity
+
+    def vjp_rule(self, rule: Any = None, wrt: str | Iterable[str] | None = None) -> Any:
+        """Give the function a derivative: a decorator, see `derivative_rules.vjp_rule`."""
+        return load_module(".derivative_rules", __package__).vjp_rule(self, rule, wrt)
+
+    def jvp_rule(self, rule: Any) -> Any:
+        """Give the function a derivative: a decorator, see `derivative_rules.jvp_rule`."""
+        return load_module(".derivative_rules", __package__).jvp_rule(self, rule)
+
     @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:
         """Return the elaborated assignments of a call with these arguments, without compiling."""
@@ -565,28 +580,12 @@ def cd_from_source(
     definition = Definition(function_source.scope_of_namespace(namespace))
     definition.text = function_source.source_from_text(text, name)
     _ = definition.surface
-    _require_compilable(definition.text)
+    require_compilable(definition.text)
     return CdFunction(definition, text_signature(namespace, definition.surface), backend)
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
     return all(param.kind in _POSITIONAL for param in params)
-
-
-def _require_compilable(source: function_source.FunctionSource) -> None:
-    """Raise CD0100 for a text that parses but does not compile: a `break` outside a loop."""
-    tree = source.tree
-    module = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
-    try:
-        compile(module, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
-    except (SyntaxError, ValueError, RecursionError) as problem:
-        text = getattr(problem, "msg", None) or str(problem)
-        line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
-        end = getattr(problem, "end_offset", None) or column + 2
-        span = Span(source.source, line, column, line, max(end - 1, column + 1))
-        helps = ("correct the text: it has to be a function that Python itself would accept",)
-        found = Diagnostic("CD0100", f"Python cannot read this: {text}", (Label(span),), (), helps)
-        raise CdSyntaxError(found) from None
 
 
 RUNTIME.logger = lambda: log.logger()

@@ -60,8 +60,9 @@ class Derivative(CdFunction[..., Any]):
 
     def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
         """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
-        self.derived_from, self._request = function, request
+        self.derived_from, self.request = function, request
         self._base = function.definition
+        self._rules = _innermost(function).derivative_rules
         definition = Definition(self._base.around)
         definition.surface = with_parameters(function.surface, request)
         signature = _with_parameters(function, further_parameters(request))
@@ -71,8 +72,9 @@ class Derivative(CdFunction[..., Any]):
     @property
     def definition(self) -> Definition:
         """The definition, renewed where that of the function was replaced."""
-        if self.derived_from.definition is not self._base:
-            renewed = Derivative(self.derived_from, self._request, self._backend)
+        is_current = self.derived_from.definition is self._base
+        if not is_current or _innermost(self.derived_from).derivative_rules is not self._rules:
+            renewed = Derivative(self.derived_from, self.request, self._backend)
             self.__dict__.pop("_forms", None)
             self.__dict__.update(renewed.__dict__)
         return self._definition
@@ -82,8 +84,9 @@ class Derivative(CdFunction[..., Any]):
         definition = self.definition
         lookup = definition.around.lookup
         return DerivedSpecializations(
-            definition.surface, lookup, self._backend, self._plans, self.derivations
-        )
+            definition.surface, lookup, self._backend, self._plans, self.derivations,
+            _innermost(self) if self._rules else None,
+        )  # fmt: skip
 
     @property
     def derivations(self) -> tuple[tuple[str, Request], ...]:
@@ -91,7 +94,7 @@ class Derivative(CdFunction[..., Any]):
         first what the inner one is derived from."""
         function = self.derived_from
         inner = function.derivations if isinstance(function, Derivative) else ()
-        return (*inner, (function.surface.name, self._request))
+        return (*inner, (function.surface.name, self.request))
 
     def text(self, *args: Any, **kwargs: Any) -> str:
         """Return the source of the derivatives for arguments; nothing runs. CdTypeError CD0480
@@ -132,12 +135,12 @@ class Derivative(CdFunction[..., Any]):
     def on(self, backend: str) -> Derivative:
         """Return the same derivative on another backend; the same object every time."""
         if backend not in self._on_backends:
-            function = Derivative(self.derived_from, self._request, backend)
+            function = Derivative(self.derived_from, self.request, backend)
             self._on_backends.setdefault(backend, function)
         return cast(Derivative, self._on_backends[backend])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Derivative, (self.derived_from, self._request, self._backend)
+        return Derivative, (self.derived_from, self.request, self._backend)
 
     def __cd_for_values__(
         self, args: Sequence[Any], keywords: Mapping[str, Any], numbers: Sequence[object]
@@ -174,9 +177,16 @@ class Derivative(CdFunction[..., Any]):
         return made.__cd_function__()
 
     def __repr__(self) -> str:
-        wrt = self._request.wrt
+        wrt = self.request.wrt
         names = "all tensors" if wrt is None else ", ".join(wrt)
-        return f"<{word_of(self._request)} of {self.derived_from.__name__} in {names}>"
+        return f"<{word_of(self.request)} of {self.derived_from.__name__} in {names}>"
+
+
+def _innermost(function: Function) -> Function:
+    """Return the function whose source is derived: of a derivative what the first one is of."""
+    while isinstance(function, Derivative):
+        function = function.derived_from
+    return function
 
 
 class _Around(Mapping[str, object]):
@@ -360,7 +370,7 @@ def _outputs_of(function: Any) -> tuple[str, ...]:
     function = function.func if isinstance(function, BoundFunction) else function
     if not isinstance(function, Derivative):
         return outputs_in_source(function.surface)
-    match function._request:
+    match function.request:
         case Gradient(wrt, with_value=False) | CotangentProduct(wrt):
             return tuple(f"d_{name}" for name in wrt)
         case TangentProduct(_, tuple(outputs)):

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...base import process_state
 from ...base.diagnostic import Source
+from ...base.lazy_import import load_module
 from ...lowering.ir import dtypes
 from ..source import definition_blocks, function_source, name_mangling
 from ..source.definition import Definition
@@ -89,8 +90,15 @@ def digest(function: Function) -> str:
         source.source.first_line,
         _definition_text(source),
         function._backend,
+        *map(digest, _rules_of(function)),
     )
     return hashlib.sha256(repr(identity).encode()).hexdigest()
+
+
+def _rules_of(function: Function) -> list[Function]:
+    """Return the functions that are derivatives of one, or of which these are made."""
+    rules = (rule.function for rule in function.definition.written_rules.values())
+    return [getattr(rule, "derived_from", rule) for rule in rules]
 
 
 def pickle_state(function: Function) -> State:
@@ -116,6 +124,9 @@ def pickle_state(function: Function) -> State:
             for name, role in definition.around.letters.items()
         ],
         "backend": function._backend,
+        "rules": [
+            (rule.function, dict(rule.roles), rule.of) for rule in definition.written_rules.values()
+        ],
         "digest": digest(function),
     }
 
@@ -144,6 +155,8 @@ def restore_state(function: Function, state: State) -> None:
     ]
     type(function).__init__(function, definition, inspect.Signature(parameters), state["backend"])
     function.__module__, function.__qualname__, function.__doc__ = state["name"]
+    if state["rules"]:
+        load_module(".derivative_rules", __package__).restore_rules(function, state["rules"])
     _cache[state["digest"]] = function
     _cache.move_to_end(state["digest"])
     while len(_cache) > _MAX_CACHED:

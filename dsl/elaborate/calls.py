@@ -41,10 +41,10 @@ from ..values.values import (
 )
 from . import object_attributes
 from .captures import parents
-from .captures.derived_calls import source_of_call
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
 from .conditions.comparisons import extreme_of_sequences, sorted_values
+from .derivatives.derived_calls import source_of_call
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -54,13 +54,21 @@ from .scope import RESULT, Frame, function_locals
 from .statements import run
 
 if TYPE_CHECKING:
-    from . import bindings, constant_calls, control_flow, declarations, effects, iteration_space
+    from . import (
+        bindings,
+        constant_calls,
+        control_flow,
+        declarations,
+        effects,
+        iteration_space,
+    )
     from .captures import named_tuples
     from .conditions import early_decision
+    from .derivatives import derivative_rules
     from .index import reductions
 else:  # few programs need these modules
-    bindings, control_flow, declarations = lazy_modules(
-        __package__, ".bindings", ".control_flow", ".declarations"
+    bindings, control_flow, declarations, derivative_rules = lazy_modules(
+        __package__, ".bindings", ".control_flow", ".declarations", ".derivatives.derivative_rules"
     )
     effects, reductions, iteration_space, early_decision = lazy_modules(
         __package__,
@@ -245,8 +253,7 @@ def _call_object(
     if refusal is not None:
         raise error("CD0428", CdTypeError, refusal[0], e.span, helps=(refusal[1],))
     if hasattr(function, "__cd_function__"):
-        surface, lookup = source_of_call(frame, function, args, keywords, e.span)
-        return inline(frame, surface, lookup, args, keywords, e.span, None, function)
+        return _call_decorated(frame, function, args, keywords, e.span)
     if is_method(function):
         owner = owner_of(frame, function, path, e.span)
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
@@ -273,6 +280,17 @@ def _call_object(
         uncached = _unwrap_cache(frame, function, (*args, *keywords.values()), e.span)
         return _call_object(frame, uncached, site, args, keywords, e)
     return constant_calls.call(frame, function, path, args, keywords, e)
+
+
+def _call_decorated(
+    frame: Frame, function: Any, args: tuple[Value, ...], keywords: dict[str, Value], span: Span
+) -> Value:
+    """Return the value of calling a function under `@cd`: inlined, with its derivative rules where
+    these are asked for."""
+    if frame.ctx.derives and (rules := derivative_rules.rules_of(frame, function)):
+        return derivative_rules.call_by_rule(inline, frame, function, rules, args, keywords, span)
+    surface, lookup = source_of_call(frame, function, args, keywords, span)
+    return inline(frame, surface, lookup, args, keywords, span, None, function)
 
 
 def _sorted(

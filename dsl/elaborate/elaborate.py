@@ -88,12 +88,13 @@ def elaborate(
     statics: frozenset[str],
     numbers: frozenset[Path] = frozenset(),
     dynamic: DynamicArrays | None = None,
+    derives: frozenset[str] = frozenset(),
 ) -> Typed:
     """Return the typed form of a function for its arguments (objects by parameter name).
 
     `describe_input(value, static)` gives specifications, `lookup` captured objects; `numbers` are
-    the paths of attributes that are passed in each call, `dynamic` the arrays with dynamic sizes.
-    Raises the `CdError` family for every error of the function.
+    the paths of attributes that are passed in each call, `dynamic` the arrays with dynamic sizes,
+    `derives` the kinds of derivative rules that calls keep. Raises the `CdError` family.
     """
     needed: dict[str, Span] = {}
     assigned_paths, static_paths = frozenset[Path](), frozenset[Path]()
@@ -106,7 +107,7 @@ def elaborate(
                 )
                 typed_form = _elaborate(
                     function, arguments, lookup, statics, inputs, static_paths,
-                    (orders, unrolls_items),
+                    (orders, unrolls_items), derives,
                 )  # fmt: skip
                 return replace(typed_form, needed=needed)
         except NeedState as state:
@@ -163,6 +164,7 @@ def _elaborate(
     inputs: Inputs,
     fixed: frozenset[Path],
     flags: tuple[bool, bool],
+    derives: frozenset[str],
 ) -> Typed:
     """Return the typed form; `flags`: whether memory orders matter, and whether comprehensions of
     few items are unrolled."""
@@ -170,7 +172,7 @@ def _elaborate(
     orders, unrolls_items = flags
     ctx = Context(
         function.name, active=(function,), given=run_time, orders=orders,
-        unrolls_items=unrolls_items, assigned=frozenset(map(str, inputs.given)),
+        unrolls_items=unrolls_items, assigned=frozenset(map(str, inputs.given)), derives=derives,
     )  # fmt: skip
     try:
         return _typed_form(function, arguments, lookup, statics, inputs, fixed, ctx)

@@ -136,11 +136,16 @@ def outputs_in_source(function: s.Function) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*returned_names(function), *parameters)))
 
 
+def returned_values(function: s.Function) -> tuple[s.Expr, ...]:
+    """Return what the last `return` of a function gives, the items of tuples one by one."""
+    returned = [one for stmt in function.body for one in _returns(stmt)]
+    return tuple(_items(returned[-1].value)) if returned else ()
+
+
 def returned_names(function: s.Function) -> tuple[str, ...]:
     """Return the names of what the last `return` of a function gives, in order."""
-    returned = [one for stmt in function.body for one in _returns(stmt)]
     names: list[str] = []
-    for value in _items(returned[-1].value) if returned else ():
+    for value in returned_values(function):
         plain = value.id if isinstance(value, s.Name) else "result"
         again = "result" in names and plain == "result"
         names.append(f"result_{len(names) + 1}" if again else plain)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from keyword import iskeyword
 from typing import Any
 
 from ...backends.call_entry import CacheEntry
 from ...base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label
+from ...lowering.adjoint.derivative_rules import without_rules
 from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir.node import Node
 from ...lowering.ir.verify import verify_procedure
@@ -20,7 +22,14 @@ from ..source import surface as s
 from ..specialize.specialization import SpecializationCache
 from ..specialize.variants import Lookup
 from ..values.values import Path
-from .requests import Request, derive, further_parameters, returned_names, word_of
+from .requests import (
+    Request,
+    TangentProduct,
+    derive,
+    further_parameters,
+    returned_names,
+    word_of,
+)
 from .source_text import source_text
 
 
@@ -34,22 +43,47 @@ class DerivedSpecializations(SpecializationCache):
         backend: str | None,
         plans: list[CacheEntry] | None,
         derivations: Sequence[tuple[str, Request]],
+        called: object = None,
     ) -> None:
         """Store the function, which has the parameters of the derivative, and the derivations in
-        their order: the name of what is derived, and what is requested of it."""
-        super().__init__(function, lookup, backend, plans)
+        their order: the name of what is derived, and what is requested of it.
+
+        `called` is the function itself where it has derivative rules, which are used for calls.
+        """
+        super().__init__(
+            function if called is None else _calling(function, called), lookup, backend, plans
+        )
+        self.returned = returned_names(function)
         self.derivations = tuple(derivations)
+        self.derives = frozenset(
+            "tangents" if isinstance(request, TangentProduct) else "cotangents"
+            for _, request in derivations
+        )
         self.latest: Typed | None = None
         """What was derived last."""
 
     def _elaborate(self, *situation: Any) -> tuple[Typed, dict[Path, Path]]:
         typed, alias = super()._elaborate(*situation)
-        names = returned_names(self.function)
+        names = self.returned
         for name, request in self.derivations:
             typed, names = derive(request, typed, name, names, alias), ()
+        typed = replace(typed, procedure=without_rules(typed.procedure))
         verify_procedure(typed.procedure)  # what is compiled is safe if it holds
         self.latest = typed
         return typed, alias
+
+
+def _calling(function: s.Function, called: Any) -> s.Function:
+    """Return the source of a function that calls another one, with its arguments."""
+    span, own = function.span, [param.name for param in called.surface.params]
+    known = {param.name: param for param in function.params}
+    args = [s.Name(name, span) for name in own if known[name].kind != "keyword"]
+    keywords = [
+        s.Keyword(name, s.Name(name, span), span) for name in own if known[name].kind == "keyword"
+    ]
+    call = s.Call(s.Literal(called, span), tuple(args), tuple(keywords), span)
+    body = (s.Return(call, span),)
+    return s.Function(function.name, function.params, body, function.doc, span)
 
 
 def with_parameters(function: s.Function, request: Request) -> s.Function:

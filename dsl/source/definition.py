@@ -6,12 +6,14 @@ the function.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.cached_property import cached_property
+from ...base.diagnostic import CdSyntaxError, Diagnostic, Label, Span
 from ...base.lazy_import import LazyModule
 from . import function_source, index_letters
 from .definition_lines import lines_of
@@ -38,6 +40,11 @@ class Definition:
         self.function = function
         self._lines: list[str] = []
         self._fixed: Mapping[str, object] = {}
+        self.derivative_rules: Any = None
+        """Derivatives that the user wrote, None where there are none."""
+        self.written_rules: dict[str, Any] = {}
+        self.rules_identity = object()
+        """Another object after each change of the derivatives, which calls compare."""
         self.parts: function_source.FunctionSnapshot | None = None
         """Its code and defaults when it was defined; None for a text."""
         if function is not None:
@@ -128,3 +135,19 @@ def text_signature(namespace: Mapping[str, object], surface: s.Function) -> insp
             default = eval(param.default.span.text, dict(namespace))  # the user's own text
         parameters.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
     return inspect.Signature(parameters)
+
+
+def require_compilable(source: FunctionSource) -> None:
+    """Raise CD0100 for a text that parses but does not compile: a `break` outside a loop."""
+    tree = source.tree
+    module = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
+    try:
+        compile(module, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
+    except (SyntaxError, ValueError, RecursionError) as problem:
+        text = getattr(problem, "msg", None) or str(problem)
+        line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
+        end = getattr(problem, "end_offset", None) or column + 2
+        span = Span(source.source, line, column, line, max(end - 1, column + 1))
+        helps = ("correct the text: it has to be a function that Python itself would accept",)
+        found = Diagnostic("CD0100", f"Python cannot read this: {text}", (Label(span),), (), helps)
+        raise CdSyntaxError(found) from None

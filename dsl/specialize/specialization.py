@@ -101,6 +101,8 @@ class SpecializationCache(ReentrantLock):
         self.function = function
         self.lookup = lookup
         self.backend = backend
+        self.derives: frozenset[str] = frozenset()
+        """Which derivative rules are elaborated with calls; see `elaborate`."""
         self._statics = _NO_STATICS
         """The parameters that are static in any specialization."""
         self._needed: dict[str, Span] = {}
@@ -431,6 +433,7 @@ class SpecializationCache(ReentrantLock):
                 _NO_STATICS,  # not those of other calls: a result depends on its call alone
                 numbers,
                 dynamic,
+                self.derives,
             )
             self._local_only |= typed.alone
             self._needed = {**typed.needed, **self._needed}

@@ -6,18 +6,19 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 6.2. A
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
-from ..ir.assignments import Assign, Permute, Statement
+from ..ir.assignments import Assign, Block, Permute, Statement
 from ..ir.expressions import Apply, Cast, Expr, Read, Select
 from ..ir.node import Node
-from ..ir.walk import statements
+from .derivative_rules import differentiated, influences
 
 Body = tuple[Statement, ...]
 
 
 def active_nodes(body: Body, inputs: Sequence[Node], outputs: Sequence[Node]) -> dict[int, Node]:
     """Return the arrays of floats through which inputs influence the outputs, by their ids."""
-    flows = [flow for stmt in statements(body) for flow in _flows(stmt)]
+    flows = [flow for stmt in differentiated(body) for flow in _flows(stmt)]
     varied = closure({n.id for n in inputs}, [(source, target) for source, target, _ in flows])
     useful = closure({n.id for n in outputs}, [(target, source) for source, target, _ in flows])
     nodes = {n.id: n for _, _, pair in flows for n in pair}
@@ -45,6 +46,10 @@ def _flows(stmt: Statement) -> Iterable[tuple[int, int, tuple[Node, Node]]]:
             for node, source in zip(nodes, sources, strict=True):
                 if node.dtype.kind in "fc":
                     yield source.id, node.id, (source, node)
+        case Block(rule=rule) if rule is not None:
+            for pair in product(influences(stmt, rule), rule.outputs):
+                if all(node.dtype.kind in "fc" for node in pair):
+                    yield pair[0].id, pair[1].id, pair
         case _:
             pass
 

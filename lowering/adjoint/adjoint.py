@@ -38,6 +38,7 @@ from ..ir.assignments import (
     Statement,
     While,
 )
+from ..ir.derivative_rule import DerivativeRule
 from ..ir.expressions import (
     Domain,
     Dynamic,
@@ -48,12 +49,13 @@ from ..ir.expressions import (
 from ..ir.indexing import Symbol, var
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
+from ..ir.walk import direct_reads, direct_writes, free_symbols, reads, statements, uses
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
 from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
+from .derivative_rules import Operand, applied, outer_reads, require_closed
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
 from .normalize import normalized
@@ -118,6 +120,7 @@ def _adjoint(
     names = Names.above(procedure)
     body = with_origins(procedure.body, names, inputs)
     active = active_nodes(body, inputs, outputs)
+    require_closed(body, active)
     stored = [parameter.node for parameter in procedure.parameters]
     known = structured(body, names, active, stored, measured)
     body = normalized(known.body, names, active)
@@ -301,6 +304,10 @@ class _Writer:
                 again = self.kept.reads(test, stmt, before)
                 reversed_branch = Branch(again, *backward, stmt.span)
                 return (replace(stmt, then=forward[0], orelse=forward[1]),), (reversed_branch,)
+            case Block(rule=rule) if rule and any(n.id in self.active for n in rule.outputs):
+                kept_after: list[Statement] = []
+                by_rule = self.by_rule(stmt, rule, before, kept_after)
+                return (stmt, *kept_after), by_rule
             case Block():
                 inside, reverse_body = self.body(stmt.body)
                 reverse_block = replace(stmt, body=reverse_body)
@@ -388,6 +395,57 @@ class _Writer:
         if replaces and not reads_itself:
             out.append(zero)
         return out
+
+    def by_rule(
+        self,
+        stmt: Block,
+        rule: DerivativeRule,
+        before: list[Statement],
+        after: list[Statement],
+    ) -> Body:
+        """Return the adjoint of a block by its rule; `before` and `after` receive what keeps the
+        arrays that the rule reads."""
+        if rule.cotangents is None:
+            raise NotDifferentiable(f"a call of `{rule.name}`, which has no `vjp_rule`,", stmt.span)
+        parameters = [parameter.node for parameter in rule.cotangents.procedure.parameters]
+        used = reads(rule.cotangents.procedure.body)
+        given: list[Node] = []
+        first: list[Statement] = []
+        for node in rule.outputs:
+            if node.id not in self.active:  # nothing depends on it: its cotangent is zero
+                zero = self.names.array(f"d_{node.label}", node.shape, node.dtype)
+                first += [Alloc(zero)] if zero.static_shape is None else []
+                given.append(zero)
+                continue
+            given.append(self.cotangents[node.id])
+        operands: list[Operand] = []
+        for node, formal in zip((*rule.inputs, *rule.outputs), parameters, strict=False):
+            if formal not in used:
+                operands.append(Operand(node))
+            elif node in rule.inputs:
+                operands.append(Operand(*self.kept.whole(node, stmt, before)))
+            else:
+                operands.append(Operand(*self.kept.whole_after(node, stmt, after)))
+        operands += map(Operand, given)
+        captured = {
+            node.id: Operand(*self.kept.whole(node, stmt, before))
+            for node in outer_reads(rule.cotangents)
+        }
+        body, results = applied(rule.cotangents, operands, self.names, captured)
+        sums: list[Statement] = []
+        for node, result in zip(rule.inputs, results, strict=True):
+            if node.id not in self.active:
+                continue
+            if result is None:
+                text = f"`{node.label}`, for which the `vjp_rule` of `{rule.name}` gives nothing,"
+                raise NotDifferentiable(text, stmt.span)
+            copied = self.names.copied(self.cotangents[node.id], result, span=stmt.span)
+            sums.append(replace(copied, op=OPS["add"]))
+        zeros = [
+            self.names.filled(self.cotangents[n.id], number(0.0, self.cotangents[n.id].dtype))
+            for n in rule.outputs if n.id in self.active
+        ]  # fmt: skip
+        return (replace(stmt, body=(*first, *body, *sums, *zeros), rule=None),)
 
     def _result(self, stmt: Assign) -> Read | None:
         """Return the element that a statement assigns, where it still has that value at the end."""

@@ -303,6 +303,23 @@ class Kept:
             before.append(self.names.copied(kept, node, at=iteration))
         return self.arrays[key], iteration
 
+    def whole(
+        self, node: Node, stmt: Statement, before: list[Statement]
+    ) -> tuple[Node, tuple[Affine, ...]]:
+        """Return the array that a node was at a statement, and its first subscripts in it."""
+        place = self.places[id(stmt)]
+        return (node, ()) if self.is_stable(node, place) else self.array(node, place, before)
+
+    def whole_after(
+        self, node: Node, stmt: Statement, after: list[Statement]
+    ) -> tuple[Node, tuple[Affine, ...]]:
+        """Return the array that a node was after a statement and what is nested in it."""
+        place = self.places[id(stmt)]
+        last = max(self.places[id(inner)].number for inner in statements((stmt,)))
+        if self.is_stable(node, replace(place, number=last + 1)):
+            return node, ()
+        return self.array(node, replace(place, number=-1 - place.number), after)
+
     def sizes(self, node: Node, place: Place) -> Iterator[Affine]:
         """Yield the largest sizes of an array over all iterations of the loops around."""
         return (self.bounded(extent, place.loops) for extent in node.shape)

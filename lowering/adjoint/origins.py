@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import product
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import Span
 from ..ir import dtypes
-from ..ir.assignments import Access, Alloc, Assign, Branch, For, Permute, Statement, While
+from ..ir.assignments import Access, Alloc, Assign, Block, Branch, For, Permute, Statement, While
 from ..ir.expressions import (
     Apply,
     Cast,
@@ -37,6 +38,7 @@ from ..ir.ops import OPS
 from ..ir.rewrite import map_statements
 from ..ir.walk import bodies, direct_reads, expressions_of, statements
 from .activity import closure
+from .derivative_rules import outside_rules
 from .kept import Names
 from .rules import NotDifferentiable
 
@@ -49,6 +51,10 @@ def with_origins(body: Body, names: Names, inputs: Sequence[Node]) -> Body:
 
     Those for devices of many threads are left out. Raises NotDifferentiable.
     """
+    return outside_rules(body, lambda outside: _with_origins(outside, names, inputs))
+
+
+def _with_origins(body: Body, names: Names, inputs: Sequence[Node]) -> Body:
     body = map_statements(body, lambda s: s.orelse if isinstance(s, Branch) and s.many else (s,))
     if not any(_is_op(part, "of_rank") for stmt in statements(body) for part in _parts(stmt)):
         return body
@@ -77,6 +83,8 @@ def _flows(stmt: Statement) -> Iterator[tuple[Node, Node]]:
             yield from ((node, target.node) for node in _values(value))
         case Permute(nodes, sources):
             yield from zip(sources, nodes, strict=True)
+        case Block(rule=rule) if rule is not None:
+            yield from product(rule.inputs, rule.outputs)
         case _:
             pass
 

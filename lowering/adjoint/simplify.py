@@ -308,8 +308,8 @@ class _DeadStores:
                     return (), live
                 return (replace(stmt, then=yes, orelse=no),), before | otherwise | read
             case Block(body=inside):
-                new, live = self.body(inside, live)
-                return ((replace(stmt, body=new),) if new else ()), live
+                new, live = self.body(inside, live | read)
+                return ((replace(stmt, body=new),) if new else ()), live | read
             case Alloc(node):
                 return (stmt,), live - {node.id}
             case Permute(nodes, sources):

@@ -103,7 +103,7 @@ class _Wanted:
 def _flat(body: Iterable[Statement], wanted: _Wanted) -> Iterable[Statement]:
     """Yield statements, those of a block with something to count one by one: less runs twice."""
     for stmt in body:
-        if isinstance(stmt, Block) and wanted.has(stmt):
+        if isinstance(stmt, Block) and stmt.rule is None and wanted.has(stmt):
             yield from _flat(stmt.body, wanted)
         else:
             yield stmt

@@ -35,11 +35,13 @@ from ..ir.assignments import (
     Statement,
     While,
 )
+from ..ir.derivative_rule import DerivativeRule
 from ..ir.expressions import Apply, Cast, Const, Domain, Expr, Position, Read, Select, reads
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from .activity import active_nodes, differentiable_reads
+from .derivative_rules import Operand, applied, require_closed
 from .kept import Names
 from .normalize import normalized
 from .origins import with_origins
@@ -70,6 +72,7 @@ def tangent(
     names = Names.above(procedure)
     body = with_origins(procedure.body, names, inputs)
     active = active_nodes(_with_exchanges(body), inputs, outputs)
+    require_closed(body, active)
     body = normalized(body, names, active)
     written = writes(body)
     labels = {node.label for node in given}
@@ -90,12 +93,14 @@ def tangent(
             label = f"t_{node.label}{'_now' * (f't_{node.label}' in labels)}"
             tangents[node.id] = names.array(label, node.shape, node.dtype)
     results = tuple(tangents[node.id] for node in outputs)
+    writer = _Writer(tangents, frozenset(active), names)
+    tangent_body = writer.body(body)
     locals_ = tuple(node for node in names.nodes if node not in results)
     new = replace(
         procedure,
         locals=(*procedure.locals, *locals_),
         results=tuple(dict.fromkeys((*procedure.results, *results))),
-        body=(*first, *_Writer(tangents, frozenset(active)).body(body)),
+        body=(*first, *tangent_body),
     )
     return Tangent(simplified(new), results)
 
@@ -117,6 +122,7 @@ class _Writer:
 
     tangents: Mapping[int, Node]
     active: frozenset[int]
+    names: Names
 
     def body(self, body: Iterable[Statement]) -> Body:
         """Return the statements of a body with their tangents."""
@@ -133,6 +139,8 @@ class _Writer:
                 return (replace(stmt, prelude=self.body(prelude), body=self.body(body)),)
             case Branch(_, then, orelse):
                 return (replace(stmt, then=self.body(then), orelse=self.body(orelse)),)
+            case Block(rule=rule) if rule and any(n.id in self.active for n in rule.outputs):
+                return stmt, self.by_rule(stmt, rule)
             case Block():
                 return (replace(stmt, body=self.body(stmt.body)),)
             case Alloc(node):
@@ -147,6 +155,29 @@ class _Writer:
                 return stmt, replace(stmt, nodes=moved[0], sources=moved[1])
             case Let() | Check() | Print() | Break() | Continue():
                 return (stmt,)
+
+    def by_rule(self, stmt: Block, rule: DerivativeRule) -> Block:
+        """Return the tangent of a block by its rule, which runs after it."""
+        if rule.tangents is None:
+            raise NotDifferentiable(f"a call of `{rule.name}`, which has no `jvp_rule`,", stmt.span)
+        first: list[Statement] = []
+        given: list[Node] = []
+        for node in rule.inputs:
+            if node.id in self.active:
+                given.append(self.tangents[node.id])
+                continue
+            given.append(self.names.array(f"t_{node.label}", node.shape, node.dtype))  # zero
+            first += _allocated(given[-1])
+        operands = map(Operand, (*rule.inputs, *rule.outputs, *given))
+        body, results = applied(rule.tangents, tuple(operands), self.names, {})
+        last: list[Statement] = []
+        for node, result in zip(rule.outputs, results, strict=True):
+            if node.id in self.active:
+                target = self.tangents[node.id]
+                zero = number(0.0, target.dtype)
+                names = self.names
+                last.append(names.copied(target, result) if result else names.filled(target, zero))
+        return replace(stmt, body=(*first, *body, *last), rule=None)
 
     def assign(self, stmt: Assign) -> Body:
         """Return an assignment to an array that has a tangent."""

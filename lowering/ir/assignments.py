@@ -31,6 +31,7 @@ from numpy import generic
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
+from .derivative_rule import DerivativeRule
 from .dtypes import DType, format_scalar
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
@@ -132,6 +133,8 @@ class Block(Memoized):
     comment: str
     body: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    rule: DerivativeRule | None = field(default=None, compare=False, repr=False)
+    """Derivatives that the user wrote, which differentiation uses; None in what is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +215,7 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A node that the caller provides; `written` says that the body may write it.
-
-    A scalar argument is a node of rank 0. `written` parameters are writable arrays.
-    """
+    """A node that the caller provides, of rank 0 for a number; `written` ones may be written."""
 
     node: Node
     written: bool

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, assert_never, cast
 from ...base.dataclass import dataclass
 from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
+from .derivative_rule import DerivativeRule
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce
 from .indexing import Affine, Range, Symbol
 from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
@@ -144,11 +145,18 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.Print():
             items = (p if isinstance(p, str) else by.expr(p) for p in new.fragments)
             new = replace(new, fragments=tuple(items))
-        case assignments.Block() | assignments.Break() | assignments.Continue():
+        case assignments.Block():
+            new = new if new.rule is None else replace(new, rule=_rule(new.rule, by))
+        case assignments.Break() | assignments.Continue():
             pass
         case _:
             assert_never(new)
     return cast(S, new)
+
+
+def _rule(rule: DerivativeRule, by: Rewrite) -> DerivativeRule:
+    inputs, outputs = tuple(map(by.node, rule.inputs)), tuple(map(by.node, rule.outputs))
+    return replace(rule, inputs=inputs, outputs=outputs)
 
 
 def _rebuild_instruction(statement: Instruction, by: Rewrite) -> Instruction:

@@ -170,6 +170,8 @@ def _direct_effects(statement: AnyStatement) -> DirectEffects:
         case AwaitProducts(node):
             nodes += (node,)
             written = (node,)
+        case assignments.Block(rule=rule) if rule is not None:
+            nodes = (*rule.inputs, *rule.outputs)  # its derivatives read them
         case _:
             pass
     return DirectEffects(expressions_, read_exprs, nodes, written, has_select)

@@ -412,6 +412,12 @@ def gradient_that_differences_do_not_confirm() -> object:
     return pe.check_gradient(f, (np.array([2.0, 0.0]),), wrt="x", digits=6)
 
 
+def derivative_rule_of_another_function() -> object:
+    """Give a function a derivative with a parameter that it has no value for."""
+    f = pe.cd_from_source("def f(x):\n    y = x * x\n    return y\n")
+    return f.vjp_rule(pe.cd_from_source("def f_vjp(x, d_z):\n    return 2 * x * d_z\n"))
+
+
 def framework_that_is_not_installed() -> object:
     """Ask for a function of a framework that is not there."""
     f = pe.cd_from_source("def f(x):\n    return x * 2\n")

@@ -17,8 +17,8 @@ from ...source import surface as s
 from ...values.builder import NeedStatic, error
 from ...values.types import Kind
 from ...values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
+from ..captures.owners import below, compare, way_to
 from ..scope import Frame
-from .owners import below, compare, way_to
 
 _STEPS = ("derived_from", "__wrapped__")
 """The attributes that lead from a derivative to the function of Python that it is made of."""

@@ -1,0 +1,1 @@
+"""Derivatives in calls: of functions that are derived, and those that the user wrote."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ... import thresholds
+from ...analysis.carried_scalars import stores_carried
 from ...analysis.expression_cost import cost
 from ...analysis.reductions import predicate_update
 from ...analysis.subscripts import stride
@@ -73,8 +74,11 @@ def is_small_tail(loop: For, count: int) -> bool:
     )
 
 
-def can_pad(loop: For, updates: Iterable[Update]) -> bool:
-    """Whether lanes after the last term can be updated, too, with neutral elements."""
+def can_pad(loop: For, updates: Iterable[Update], carried: frozenset[int]) -> bool:
+    """Whether lanes after the last term can be updated, too, with neutral elements; `carried` are
+    the scalars that more than an iteration sees."""
+    if stores_carried(loop.body, carried):
+        return False
     ids, reals = {id(update) for update in updates}, (dtypes.float32, dtypes.float64)
     for stmt in loop.body:
         match stmt:
@@ -145,8 +149,11 @@ def redirect_to_lanes(
     return map_statements(body, change)
 
 
-def lane_loop_kind(body: Body, arrays: dict[int, Node]) -> LoopKind:
-    """Return `vector` where lanes only accumulate and define scalars, else `serial`."""
+def lane_loop_kind(body: Body, arrays: dict[int, Node], carried: frozenset[int]) -> LoopKind:
+    """Return `vector` where lanes only accumulate and define scalars that are not `carried`, else
+    `serial`."""
+    if stores_carried(body, carried):
+        return "serial"
     lanes = {node.id for node in arrays.values()}
     is_vector = all(
         isinstance(stmt, Comment | If)

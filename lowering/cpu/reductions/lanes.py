@@ -34,6 +34,7 @@ from typing import cast
 
 from ....base.dataclass import dataclass
 from ... import thresholds
+from ...analysis.carried_scalars import carried_scalars, stores_carried
 from ...analysis.reductions import (
     Reduction,
     combine_lanes,
@@ -79,7 +80,7 @@ class LaneReason(Reason):
 def vectorize_reductions(program: Program) -> Decided:
     """Return the program with reassociable reductions in lanes, and the decisions."""
     program = map_kernels(program, lambda body: map_statements(body, _distribute_extremes))
-    vectorizer = _LaneReductions(fresh_for(program))
+    vectorizer = _LaneReductions(fresh_for(program), carried_scalars(program))
     bounds = bounds_of(parameter.node for parameter in program.parameters)
     kernels = tuple(replace(k, body=vectorizer.body(k.body, (), bounds)) for k in program.kernels)
     return Decided(
@@ -96,6 +97,8 @@ class _LaneReductions:
     """The vectorization of the reductions of one program; keeps the decisions."""
 
     fresh: Fresh
+    carried: frozenset[int]
+    """The scalars that more than one iteration, or what comes after a loop, sees."""
     decisions: list[Decision] = field(default_factory=list)
 
     def body(
@@ -118,17 +121,17 @@ class _LaneReductions:
         open_ = (*open_, *starting)
         innermost = [reduction for reduction in open_ if reduction.sum.innermost is stmt]
         if innermost and all(reduction.sum.is_plain for reduction in innermost):
-            stmts = _LaneBuilder(Partials(self.fresh), stmt, innermost).vectorize(bounds)
+            stmts = self.builder(stmt, innermost).vectorize(bounds)
         else:
             body = self.body(stmt.body, (*outer, stmt), bounds.inside(stmt), open_)
             stmt = with_bodies(stmt, (body,))
-            stmts = (
-                _LaneBuilder(Partials(self.fresh), stmt, innermost).add_in_place()
-                if innermost
-                else stmt,
-            )
+            stmts = (self.builder(stmt, innermost).add_in_place() if innermost else stmt,)
         before = (first for reduction in starting for first in reduction.before)
         return (*before, *stmts, *(last for reduction in starting for last in reduction.after))
+
+    def builder(self, loop: For, reductions: list[_OpenReduction]) -> _LaneBuilder:
+        """Return what computes the reductions of a loop in lanes."""
+        return _LaneBuilder(Partials(self.fresh), loop, reductions, self.carried)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +185,13 @@ class _LaneBuilder:
     partials: Partials
     loop: For
     reductions: list[_OpenReduction]
+    carried: frozenset[int]
+    """The scalars that more than one iteration, or what comes after the loop, sees."""
+
+    @property
+    def updates(self) -> list[Update]:
+        """The updates of the reductions."""
+        return [reduction.update for reduction in self.reductions]
 
     # ------------------------------------------------------------------------------ in steps
 
@@ -194,7 +204,9 @@ class _LaneBuilder:
             trip_count = maximum(loop.hi, loop.lo) - loop.lo  # `hi - lo` itself may overflow
         count = trip_count.constant
         is_of_extremes = is_min_max(reductions[0].update)
-        updates = [reduction.update for reduction in reductions]
+        updates = self.updates
+        if is_of_extremes and stores_carried(loop.body, self.carried):
+            return (loop,)
         if is_of_extremes and (
             loops := vectorize_extremes(self.partials, loop, updates, thresholds.SUM_LANES)
         ):
@@ -208,7 +220,7 @@ class _LaneBuilder:
         if is_of_extremes and count is not None:
             return (loop,)
         width = thresholds.SUM_LANES if count is None else max(1, min(thresholds.SUM_LANES, count))
-        if can_pad(loop, updates):
+        if can_pad(loop, updates, self.carried):
             width = 1 << (width - 1).bit_length()
         sizes = thresholds.SUM_BLOCK_TERMS, thresholds.SUM_SUPERBLOCK_TERMS
         levels = [size for size in sizes if most is None or most > size]
@@ -224,7 +236,7 @@ class _LaneBuilder:
         if (
             count is None
             and levels
-            and can_pad(loop, updates)
+            and can_pad(loop, updates, self.carried)
             and all(o.has_one_loop for o in reductions)
         ):
             return self.short_or_long(trip_count, levels)
@@ -342,14 +354,14 @@ class _LaneBuilder:
                 const(thresholds.SUM_LANES),
                 1,
                 body,
-                lane_loop_kind(body, arrays),
+                lane_loop_kind(body, arrays, self.carried),
                 loop.span,
             )
             out.append(For(at, part.start, steps, thresholds.SUM_LANES, (inner,), span=loop.span))
         count = (part.end - part.whole).constant
         if count is not None and part.size is None and is_small_tail(loop, count):
             return (*out, *self.static_tail(arrays, part.whole, count))
-        if count is None and can_pad(loop, (reduction.update for reduction in self.reductions)):
+        if count is None and can_pad(loop, self.updates, self.carried):
             return (*out, *self.dynamic_tail(arrays, part.whole, stop - part.whole))
         if 0 not in (count, (stop - part.whole).constant):
             body = redirect_to_lanes(loop.body, arrays, lambda _: var(left) - part.whole)
@@ -361,11 +373,7 @@ class _LaneBuilder:
         """Yield loops over the first lanes, one for each term after whole steps: each of a power
         of two, as vectors are, or of a whole vector with predicated lanes."""
         loop, first = self.loop, 0
-        unit = (
-            _vector_lanes(arrays)
-            if can_pad(loop, (reduction.update for reduction in self.reductions))
-            else 1
-        )
+        unit = _vector_lanes(arrays) if can_pad(loop, self.updates, self.carried) else 1
         while first < count:
             left = count - first
             size = max(unit, upper_half(left + 1))
@@ -378,7 +386,13 @@ class _LaneBuilder:
                 yield from substitute(body, {lane: const(0)})
             else:
                 yield For(
-                    lane, const(0), const(size), 1, body, lane_loop_kind(body, arrays), loop.span
+                    lane,
+                    const(0),
+                    const(size),
+                    1,
+                    body,
+                    lane_loop_kind(body, arrays, self.carried),
+                    loop.span,
                 )
             first += size
 
@@ -394,7 +408,13 @@ class _LaneBuilder:
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
             body = mask_tail(body, var(lane) + first, Read(rest, ()))
             step = For(
-                lane, const(0), const(unit), 1, body, lane_loop_kind(body, arrays), loop.span
+                lane,
+                const(0),
+                const(unit),
+                1,
+                body,
+                lane_loop_kind(body, arrays, self.carried),
+                loop.span,
             )
             test = Apply(OPS["gt"], (Read(rest, ()), Const(first, dtypes.int64)), dtypes.bool_)
             yield If(test, (step,), (), loop.span)

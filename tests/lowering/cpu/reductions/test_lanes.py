@@ -433,3 +433,30 @@ def test_ranges_whose_ends_are_far_apart(text: str) -> None:
         for k, m in ((3, -(2**63)), (2**63 - 1, -5), (2**62 + 5, -(2**62) - 5)):
             expected = {"max": -np.inf, "min": np.inf, "sum": 0.0, "prod": 1.0}[text]
             assert f(x, k, m) == expected
+
+
+ASSIGNED = {
+    "last": "last = v[t]",
+    "last of a name": "d = v[t] * 2.0; last = d + 1.0",
+    "recurrence": "last = last * 0.5 + v[t]",
+    "one behind": "y[t] = last; last = v[t]",
+    "guarded": "last = v[t] if v[t] > 1.0 else last",
+}
+
+
+@pytest.mark.parametrize("size", (7, 9, 16, 40, 300))
+@pytest.mark.parametrize("total", ("np.sum(v)", "np.max(v)", "np.min(v)", "v @ v", "np.std(v)"))
+@pytest.mark.parametrize("assigned", ASSIGNED)
+def test_scalars_that_loops_beside_reductions_assign(assigned: str, total: str, size: int) -> None:
+    text = (
+        f"def f(v, y):\n    last = 0.5\n    for t in range(len(v)):\n        {ASSIGNED[assigned]}\n"
+        f"    r = {total}\n    return r, last\n"
+    )
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)  # noqa: S102 - the text is above
+    v = np.arange(1.0, size + 1) * 0.37
+    found, wanted = np.zeros(size), np.zeros(size)
+    with settings.override(threads=1):
+        given = pe.cd_from_source(text, names)(v, found)
+    expected = names["f"](v, wanted)
+    assert np.allclose(given, expected, rtol=1e-12) and np.array_equal(found, wanted)

@@ -10,11 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import plusequals as pe
 
 from .backends.cuda.on_cpu import CpuDriver, backend, installed, needs_gxx
+from .lowering.passes import digits as written_out
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
@@ -54,6 +56,20 @@ def test_digits_are_read(tmp_path: Path) -> None:
     mean = re.search(r"mean over 1: ([\d.]+)%", printed)
     assert mean is not None and float(mean[1]) >= 90
     assert [(tmp_path / name).read_bytes()[:4] for name in PICTURES[1]] == [b"\x89PNG"] * 2
+
+
+def test_the_derived_gradients_of_the_digits_are_those_written_out() -> None:
+    tutorial = runpy.run_path(str(SCRIPTS[0]), run_name="tutorial")
+    rng = np.random.default_rng(5)
+    x, y = rng.standard_normal((32, 64), np.float32), rng.integers(0, 10, 32)
+    losses, networks = [], []
+    for train in (tutorial["train"], written_out.train):
+        networks.append(tutorial["new_network"](np.random.default_rng(6)))
+        losses.append([train(*networks[-1], x, y, 0.1, 0.9, 1e-4) for _ in range(3)])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and losses[0][0] > losses[0][2]
+    for derived, written in zip(*networks, strict=True):
+        np.testing.assert_allclose(derived.grad[...], written.grad[...], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(derived[...], written[...], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -132,6 +132,22 @@ def test_a_plan_with_loops_and_a_branch_finds_the_warmer_plate(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_a_pendulum_is_fitted_and_its_wrong_gradient_found(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[7], tmp_path)
+    wrong, right = re.findall(r"^p +\(3,\) .* ([\d.]+) $", printed, re.MULTILINE)
+    assert float(wrong) < 1 and float(right) > 3
+    assert "error[CD0485]: the gradient of `loss` in `p[" in printed
+    text = SCRIPTS[7].read_text(encoding="utf-8").splitlines()
+    line = 1 + next(at for at, one in enumerate(text) if "return table[int(" in one)
+    assert re.search(rf"line {line}, 4,000 times, first as result = table\[80\]", printed)
+    assert re.search(rf"└─ result = table\[79\].* line {line}, t = 0\n   └─ table\[79\]", printed)
+    fitted = re.search(r"^between +([\d.]+) +([\d.]+) +([\d.]+)$", printed, re.MULTILINE)
+    assert fitted is not None
+    np.testing.assert_allclose([float(one) for one in fitted.groups()], [4, 1.5, 1], rtol=0.02)
+    assert (tmp_path / "08_fitting.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.slow
 @needs_gxx
 def test_the_gpu_tutorial_on_a_device_that_is_played(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -107,11 +107,13 @@ def tutorials() -> Iterator[Entry]:
 
 
 def _tutorial(script: str, name: str, given: Mapping[str, str]) -> Call:
-    function = functions_of(TUTORIALS / f"{script}.py")[name]
-    arguments = {key: _value(key, text) for key, text in given.items()}
+    functions = functions_of(TUTORIALS / f"{script}.py")
+    function = functions[name]
+    arguments = {key: functions.get(text) or _value(key, text) for key, text in given.items()}
     if isinstance(function, Derivative):
         make, parts = function.__reduce__()
-        return Call(lambda: make(*parts), arguments)
+        bound = inspect.signature(function).bind(**arguments)
+        return Call(lambda: make(*parts), bound.arguments)
     return _of(getattr(function, "__wrapped__", function), (), arguments)
 
 
@@ -151,7 +153,7 @@ def _is_constant(stmt: ast.stmt) -> bool:
 
 
 def _value(name: str, text: str) -> Any:
-    """Return an argument from its description: `f32 64 10`, `tensor 64 10`, or a number."""
+    """Return an argument from its description: `float32 64 10`, `tensor 64 10`, or a number."""
     kind, *sizes = text.split()
     shape = tuple(map(int, sizes))
     if kind == "tensor":
@@ -163,6 +165,8 @@ def _value(name: str, text: str) -> Any:
 
 _NETWORK = {"w1": "tensor 64 96", "b1": "tensor 96", "w2": "tensor 96 10", "b2": "tensor 10"}
 _BATCH = {"x": "float32 32 64", "y": "int64 32"}
+_PENDULUM = {"p": "float64 3", "table": "float64 161", "friction": "between"}
+_STATE = {"angle": "1.0", "speed": "0.5", "time": "0.0", **_PENDULUM}
 _ONE_LAYER = {"w": "float32 64 10", "b": "float32 10", **_BATCH, "rate": "0.5"}
 GIVEN: dict[str, dict[str, dict[str, str]]] = {
     "01_digits": {
@@ -195,8 +199,17 @@ GIVEN: dict[str, dict[str, dict[str, str]]] = {
         "cool": {"new": "float64 32 32", "old": "float64 32 32", "most": "float64 1"},
         "describe": {"result": "float64 1", "plate": "float64 32 32"},
     },
+    "08_fitting": {
+        "nearest": {"table": "float64 161", "speed": "0.5"},
+        "between": {"table": "float64 161", "speed": "0.5"},
+        "slope": _STATE,
+        "step": _STATE,
+        "swing": _PENDULUM,
+        "loss": {**_PENDULUM, "data": "float64 1000"},
+        "descent": {**_PENDULUM, "data": "float64 1000"},
+    },
 }  # fmt: skip
-"""The arguments of the compiled functions of each tutorial."""
+"""The arguments of the compiled functions of each tutorial; some are functions, by name."""
 
 
 # -- random programs -----------------------------------------------------------------------------

@@ -163,8 +163,8 @@ print(f"\n{trace.why(wrong, depth=3)}\n")
 # position is an integer, through which no derivative goes. So this loss is a staircase of many
 # small steps, and the gradient is that of one step, where friction does not change with speed. The
 # differences see the stairs from farther away. Neither is at fault: the polygon has the slope that
-# was meant. (Had we guessed otherwise, L-BFGS might have arrived all the same, after three or five
-# times as many evaluations: a gradient that is wrong need not be noticed.)
+# was meant. (From most other guesses L-BFGS arrives all the same, often after several times as many
+# evaluations: a gradient that is wrong need not be noticed.)
 
 print(pe.check_gradient(loss, (stuck, table, data, between), wrt="p"), "\n")
 fitted = fit(guess, table, data, between)

@@ -10,11 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import plusequals as pe
 
 from .backends.cuda.on_cpu import CpuDriver, backend, installed, needs_gxx
+from .lowering.passes import digits as written_out
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
@@ -54,6 +56,20 @@ def test_digits_are_read(tmp_path: Path) -> None:
     mean = re.search(r"mean over 1: ([\d.]+)%", printed)
     assert mean is not None and float(mean[1]) >= 90
     assert [(tmp_path / name).read_bytes()[:4] for name in PICTURES[1]] == [b"\x89PNG"] * 2
+
+
+def test_the_derived_gradients_of_the_digits_are_those_written_out() -> None:
+    tutorial = runpy.run_path(str(SCRIPTS[0]), run_name="tutorial")
+    rng = np.random.default_rng(5)
+    x, y = rng.standard_normal((32, 64), np.float32), rng.integers(0, 10, 32)
+    losses, networks = [], []
+    for train in (tutorial["train"], written_out.train):
+        networks.append(tutorial["new_network"](np.random.default_rng(6)))
+        losses.append([train(*networks[-1], x, y, 0.1, 0.9, 1e-4) for _ in range(3)])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and losses[0][0] > losses[0][2]
+    for derived, written in zip(*networks, strict=True):
+        np.testing.assert_allclose(derived.grad[...], written.grad[...], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(derived[...], written[...], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -113,6 +129,22 @@ def test_a_plan_with_loops_and_a_branch_finds_the_warmer_plate(tmp_path: Path) -
     assert "the warmer one has 25.02" in printed
     assert "on the second one the answer is 50.12" in printed
     assert (tmp_path / "07_plan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.slow
+def test_a_pendulum_is_fitted_and_its_wrong_gradient_found(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[7], tmp_path)
+    wrong, right = re.findall(r"^p +\(3,\) .* ([\d.]+) $", printed, re.MULTILINE)
+    assert float(wrong) < 1 and float(right) > 3
+    assert "error[CD0485]: the gradient of `loss` in `p[" in printed
+    text = SCRIPTS[7].read_text(encoding="utf-8").splitlines()
+    line = 1 + next(at for at, one in enumerate(text) if "return table[int(" in one)
+    assert re.search(rf"line {line}, 4,000 times, first as result = table\[80\]", printed)
+    assert re.search(rf"└─ result = table\[79\].* line {line}, t = 0\n   └─ table\[79\]", printed)
+    fitted = re.search(r"^between +([\d.]+) +([\d.]+) +([\d.]+)$", printed, re.MULTILINE)
+    assert fitted is not None
+    np.testing.assert_allclose([float(one) for one in fitted.groups()], [4, 1.5, 1], rtol=0.02)
+    assert (tmp_path / "08_fitting.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.slow

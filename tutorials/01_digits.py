@@ -1,4 +1,4 @@
-"""Tutorial 1: a network that reads handwritten digits, with every formula written by hand.
+"""Tutorial 1: a network that reads handwritten digits, trained by a gradient that is derived.
 
     python3 tutorials/start.py            (or, with everything installed, tutorials/01_digits.py)
 
@@ -70,48 +70,49 @@ def descend(p, rate, momentum, decay):
     p.value -= rate * p.vel
 
 
-# One step of training is one compiled function: forward, loss, backward, and the four updates.
-# Every intermediate array is a local of it, made by assigning it: `top`, `total`, `d` and so on
-# are declared nowhere. Which of them get memory at all is for the compiler to decide;
-# `print(train.explain(...))` tells what it decided and why. The blocks under `with comment(...)`
-# change nothing of the result: they name parts of the work, in the generated C and wherever the
-# run is looked at.
-#
 # Softmax turns scores into probabilities, exp(z) / sum(exp(z)). Subtracting the largest score of
 # each row first changes nothing in the quotient, and keeps `exp` from overflowing. With a single
 # argument `max` is a reduction, as `sum` is.
 #
-# The loss of an example is -log(probability of the right class). Its derivative by the scores is
-# famously simple: the probabilities, less one at the right class. A letter may be used as a
-# number, so "is this the right class?" is `c == y[n]`. And `z[n, y[n]]` looks up the column that
-# `y` names.
-#
-# The other gradients follow by the chain rule, each in one line whose letters say what is summed.
-# `g` goes back through the rectifier, which passes it only where the unit was awake.
+# The loss of an example is -log(probability of the right class), in which `z[n, y[n]]` looks up the
+# column that `y` names. Every intermediate array is a local, made by assigning it: `top`, `total`
+# and so on are declared nowhere. Which of them get memory at all is for the compiler to decide. The
+# blocks under `with comment(...)` change nothing of the result: they name parts of the work, in the
+# generated C and wherever the run is looked at.
 
 
 @cd
-def train(w1, b1, w2, b2, x, y, rate, momentum, decay):
+def cross_entropy(w1, b1, w2, b2, x, y):
     with comment("forward"):
         r, z = forward(x, w1, b1, w2, b2)
     with comment("softmax cross-entropy"):
         top[n] = max(z[n, c])
-        e[n, c] = exp(z[n, c] - top[n])
-        total[n] = sum(e[n, c])
+        total[n] = sum(exp(z[n, c] - top[n]))
         loss[n] = log(total[n]) + top[n] - z[n, y[n]]
-    with comment("backward"):
-        d[n, c] = (e[n, c] / total[n] - where(c == y[n], 1.0, 0.0)) / x.shape[0]
-        w2.grad[j, c] = sum(r[n, j] * d[n, c])
-        b2.grad[c] = sum(d[n, c])
-        g[n, j] = where(r[n, j] > 0, sum(d[n, c] * w2[j, c]), 0.0)
-        w1.grad[i, j] = sum(x[n, i] * g[n, j])
-        b1.grad[j] = sum(g[n, j])
+    return loss.mean()
+
+
+# `pe.backward` derives a function that computes the loss as well, and on the way back writes the
+# gradient of each tensor to its `grad`. It is a `@cd` function like the others. Its statements can
+# be read: `print(backward.text(*network, x, y))` says, for example, that the gradient of the scores
+# comes through `exp`, and through the rectifier only where the unit was awake.
+
+backward = pe.backward(cross_entropy)
+
+
+# So one step of training is one compiled function: forward, loss, backward, and the four updates;
+# `print(train.explain(...))` tells what became of each array and each loop, and why.
+
+
+@cd
+def train(w1, b1, w2, b2, x, y, rate, momentum, decay):
+    loss = backward(w1, b1, w2, b2, x, y)
     with comment("gradient descent"):
         descend(w1, rate, momentum, decay)
         descend(b1, rate, momentum, 0.0)
         descend(w2, rate, momentum, decay)
         descend(b2, rate, momentum, 0.0)
-    return loss.mean()
+    return loss
 
 
 # --- One run ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import plusequals as pe
 from benchmarks.cell import Size as WorkSize
 from benchmarks.cell import Workload
 from benchmarks.cells import WORKLOADS
+from plusequals.dsl.api.gradients import Derivative
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.printer import print_procedure
 from tests.kernels.registry import KERNELS
@@ -31,6 +32,7 @@ from .targets import EVERY, SIZES, Size, Variant, fixed, some
 NAMES: dict[str, Any] = {"np": np, "math": math}
 TUTORIALS = Path(__file__).resolve().parents[2] / "tutorials"
 MIX = ("array", "index", "mixed", "nest", "python") * 2
+DERIVATIVES = ("gradient", "value_and_gradient", "vjp", "jvp", "backward")
 KINDS = (*MIX[:-1], "large")
 """The kinds of ten random programs in a row."""
 
@@ -105,21 +107,40 @@ def tutorials() -> Iterator[Entry]:
 
 
 def _tutorial(script: str, name: str, given: Mapping[str, str]) -> Call:
-    function = functions_of(TUTORIALS / f"{script}.py")[name]
-    function = getattr(function, "__wrapped__", function)
-    return _of(function, (), {key: _value(key, text) for key, text in given.items()})
+    functions = functions_of(TUTORIALS / f"{script}.py")
+    function = functions[name]
+    arguments = {key: functions.get(text) or _value(key, text) for key, text in given.items()}
+    if isinstance(function, Derivative):
+        make, parts = function.__reduce__()
+        bound = inspect.signature(function).bind(**arguments)
+        return Call(lambda: make(*parts), bound.arguments)
+    return _of(getattr(function, "__wrapped__", function), (), arguments)
 
 
 def functions_of(path: Path) -> dict[str, Any]:
-    """Return the functions of a script; nothing else of it runs but what it imports of ours, and
-    the constants that they use."""
+    """Return the functions of a script and their derivatives; nothing else of it runs but what it
+    imports of ours, and the constants that they use."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    kept = [one for one in tree.body if isinstance(one, ast.FunctionDef) or _is_constant(one)]
+    keeps = (_is_function, _is_constant, _is_derivative)
+    kept = [one for one in tree.body if any(test(one) for test in keeps)]
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
     vars(module).update(np=np, pe=pe, cd=pe.cd)
     exec(compile(ast.Module(kept, []), str(path), "exec"), vars(module))
     return vars(module)
+
+
+def _is_function(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.FunctionDef)
+
+
+def _is_derivative(stmt: ast.stmt) -> bool:
+    """Whether a statement is `name = pe.gradient(...)`, or another derivative of that kind."""
+    return (
+        isinstance(stmt, ast.Assign)
+        and isinstance(stmt.value, ast.Call)
+        and ast.unparse(stmt.value.func).removeprefix("pe.") in DERIVATIVES
+    )
 
 
 def _is_constant(stmt: ast.stmt) -> bool:
@@ -132,7 +153,7 @@ def _is_constant(stmt: ast.stmt) -> bool:
 
 
 def _value(name: str, text: str) -> Any:
-    """Return an argument from its description: `f32 64 10`, `tensor 64 10`, or a number."""
+    """Return an argument from its description: `float32 64 10`, `tensor 64 10`, or a number."""
     kind, *sizes = text.split()
     shape = tuple(map(int, sizes))
     if kind == "tensor":
@@ -144,11 +165,15 @@ def _value(name: str, text: str) -> Any:
 
 _NETWORK = {"w1": "tensor 64 96", "b1": "tensor 96", "w2": "tensor 96 10", "b2": "tensor 10"}
 _BATCH = {"x": "float32 32 64", "y": "int64 32"}
+_PENDULUM = {"p": "float64 3", "table": "float64 161", "friction": "between"}
+_STATE = {"angle": "1.0", "speed": "0.5", "time": "0.0", **_PENDULUM}
 _ONE_LAYER = {"w": "float32 64 10", "b": "float32 10", **_BATCH, "rate": "0.5"}
 GIVEN: dict[str, dict[str, dict[str, str]]] = {
     "01_digits": {
         "read": {"label": "int64 360", "x": "float32 360 64", **_NETWORK},
         "descend": {"p": "tensor 64 96", "rate": "0.1", "momentum": "0.9", "decay": "1e-4"},
+        "cross_entropy": {**_NETWORK, **_BATCH},
+        "backward": {**_NETWORK, **_BATCH},
         "train": {**_NETWORK, **_BATCH, "rate": "0.1", "momentum": "0.9", "decay": "1e-4"},
     },
     "02_heat": {
@@ -174,8 +199,17 @@ GIVEN: dict[str, dict[str, dict[str, str]]] = {
         "cool": {"new": "float64 32 32", "old": "float64 32 32", "most": "float64 1"},
         "describe": {"result": "float64 1", "plate": "float64 32 32"},
     },
+    "08_fitting": {
+        "nearest": {"table": "float64 161", "speed": "0.5"},
+        "between": {"table": "float64 161", "speed": "0.5"},
+        "slope": _STATE,
+        "step": _STATE,
+        "swing": _PENDULUM,
+        "loss": {**_PENDULUM, "data": "float64 1000"},
+        "descent": {**_PENDULUM, "data": "float64 1000"},
+    },
 }  # fmt: skip
-"""The arguments of the compiled functions of each tutorial."""
+"""The arguments of the compiled functions of each tutorial; some are functions, by name."""
 
 
 # -- random programs -----------------------------------------------------------------------------

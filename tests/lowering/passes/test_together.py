@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import plusequals as pe
@@ -19,8 +16,7 @@ from plusequals.lowering.target import HOST
 from ...kernels.registry import KERNELS
 from ...language import index_functions
 from ...language.examples import EXAMPLES
-
-DIGITS = Path(__file__).parents[3] / "tutorials" / "01_digits.py"
+from .digits import digits
 
 
 def shaped(program: Program) -> Program:
@@ -41,22 +37,6 @@ def kernel(name: str) -> Program:
     made = next(one for one in KERNELS if one.name == name)
     args, kwargs = made.make("tiny", 20)
     return lower(pe.cd(made.function).procedure(*args, **kwargs))
-
-
-def digits() -> Program:
-    """The training step of the first tutorial, for the sizes that it uses there."""
-    text = DIGITS.read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for part in ast.parse(text).body:
-        if isinstance(part, ast.FunctionDef) and part.decorator_list:
-            source = ast.get_source_segment(text, part)
-            assert source is not None
-            names[part.name] = pe.cd_from_source(source + "\n", dict(names))
-    sizes = {"w1": (64, 96), "b1": (96,), "w2": (96, 10), "b2": (10,)}
-    tensors = [pe.tensor(n, s, dtype="float32", fields=("vel",)) for n, s in sizes.items()]
-    x, y = np.zeros((32, 64), np.float32), np.zeros(32, np.int64)
-    train = names["train"]
-    return lower(train.procedure(*tensors, x, y, 0.1, 0.9, 1e-4))  # type: ignore[attr-defined]
 
 
 PROGRAMS: dict[str, tuple[Callable[[], Program], int]] = {

@@ -9,7 +9,7 @@ from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
 from ..shown import lowered
-from .test_together import digits
+from .digits import digits
 from .traffic import bytes_moved, size_of
 from .variants import rows
 

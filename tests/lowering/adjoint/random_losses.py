@@ -28,8 +28,9 @@ from tests.programs.ways import Ways as Settings
 from tests.programs.ways import drawn
 
 from .extended import Extended
+from .pending import Ended, by_threads, compiled, remembering
 from .random_control import program as control
-from .random_ways import LOCALLY_ROUNDED, Ended, Ways, by_threads, compiled, given
+from .random_ways import LOCALLY_ROUNDED, Ways, given
 
 KINDS = ("index", "array", "mixed", "nest", "flow", "nested", "python", "control")
 _DRAWN = (*KINDS[:3], *KINDS, *KINDS[-1:] * 5)
@@ -47,9 +48,9 @@ USUAL = Settings()
 
 
 def settings_of(seed: int, batch: int, cuda: bool = False) -> Settings:
-    """Return under which settings a batch is compiled: in one of four threads divide every loop
+    """Return under which settings a batch is compiled: in one of seven threads divide every
     that they may."""
-    ways = drawn(random.Random(f"gradient {seed} batch {batch}"), False, 0.25)
+    ways = drawn(random.Random(f"gradient {seed} batch {batch}"), False, 0.15)
     return replace(ways, checked=False, cuda=cuda, c=not cuda)
 
 
@@ -100,7 +101,7 @@ def answers(programs: Sequence[Program], ways: Settings = USUAL) -> list[Answer]
         checked = [_checked(program, backend) for program in programs]
         pending = [(n, one) for n, (_, ways) in enumerate(checked) if ways for one in ways.pending]
         if ways.cuda:
-            ended = compiled(pending, on_device, orders)
+            ended = compiled(remembering(pending, "another order"), on_device, orders)
         else:
             translate = partial(compile_all, poisoned=ways.poison)
             ended = compiled(pending, translate)

@@ -1,46 +1,33 @@
 """The ways in which a derivative is computed, held against each other: interpreted, compiled, as
 kernels, as text, forward and in reverse, at other sizes, in other types, by some threads.
 
-What is interpreted is checked at once, and what is compiled is left to `compiled`, for many
-programs at a time: one run of the compiler costs as much as ten of these programs.
+What is interpreted is checked at once, what is compiled is left for later; see `pending`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import plusequals as pe
-from plusequals.base import settings
 from plusequals.base.diagnostic import CdError
-from plusequals.lowering.ir import expressions, walk
-from plusequals.lowering.ir.accuracy import ulps
-from plusequals.lowering.ir.assignments import Procedure
 from tests.programs.batch import Deferred, Deferring
 from tests.programs.check import NAMES
 from tests.programs.model import Program, scalar, values
 from tests.programs.open_sizes import open_sizes
 
+from .pending import Ended, Pending, apart, flat, is_exact
 from .random_control import SIZED
 
 SIZES = (4, 5, 6, 7, 2)
 """Sizes of arrays at which code of run-time sizes is called."""
-THREADS = (1, 2, 7)
 LOCALLY_ROUNDED = re.compile(r"\b(f16|f32|bf16|c64)\b")
 """Types in whose rounding errors two ways may differ, in a text."""
-
-
-class Ended(Exception):
-    """The answer is known."""
-
-    def __init__(self, kind: str, why: str = "", wrong: bool = False) -> None:
-        super().__init__(kind)
-        self.kind, self.why, self.wrong = kind, why, wrong
 
 
 def given(program: Program) -> list[Any]:
@@ -56,23 +43,6 @@ def given(program: Program) -> list[Any]:
         else:
             out.append(np.copy(values(replace(spec, kind=spec.kind.replace("wild", "exact")))))
     return out
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Calls of a function whose code is interpreted so far, and what they gave."""
-
-    way: str
-    function: Any
-    codes: Sequence[Deferred]
-    """What the calls run, for other code to stand in."""
-    calls: Sequence[tuple[list[Any], list[Any]]]
-    """What makes the arguments of each, and what it gave."""
-    rtol: float
-    exact: bool
-    """Whether every operation is rounded as IEEE 754 says: then all code gives the same bits, but
-    for sums whose order a profile leaves open."""
-    told: str
 
 
 @dataclass(slots=True)
@@ -254,113 +224,6 @@ class Ways:
         self.seen["in 32 bits"] += 1
 
 
-def compiled(
-    pending: Sequence[tuple[int, Pending]],
-    translate: Callable[[Sequence[Procedure]], Sequence[Any]],
-    repeats: Callable[[Any], Any] | None = None,
-) -> dict[int, Ended]:
-    """Compile what is pending of numbered programs, and run it; return what was wrong.
-
-    Code of kernels runs once for each item of `repeats`, and has to give the same bits.
-    """
-    ended: dict[int, Ended] = {}
-    codes = [code for _, one in pending for code in one.codes]
-    procedures = [replace(code.procedure, name=f"f{n}") for n, code in enumerate(codes)]
-    made: Sequence[Any]
-    try:
-        made = translate(procedures)
-    except Exception as why:
-        if len(pending) == 1:
-            number, one = pending[0]
-            told = f"{type(why).__name__}: {why}\n{one.told}"
-            return {number: Ended(f"{one.way}: {type(why).__name__}", told, True)}
-        half = len(pending) // 2
-        parts = (pending[:half], pending[half:])
-        return {n: e for part in parts for n, e in compiled(part, translate, repeats).items()}
-    interpreted = [code.code for code in codes]
-    for code, new in zip(codes, made, strict=True):
-        code.code = new
-    for number, one in pending:
-        try:
-            for _ in repeats(one.codes[0].code) if repeats else (0,):
-                ran(one)
-        except Ended as why:
-            ended.setdefault(number, why)
-    for code, old in zip(codes, interpreted, strict=True):
-        code.code = old
-    return ended
-
-
-def ran(one: Pending) -> None:
-    """Run what is compiled now, and hold it against what was interpreted. Raises Ended."""
-    strict = settings.current().profile == "strict" and one.exact
-    for arguments, wanted in one.calls:
-        again = [np.copy(x) if isinstance(x, np.ndarray) else x for x in arguments]
-        try:
-            found = flat(one.function(*again))
-        except Ended:
-            raise
-        except Exception as why:
-            told = f"{type(why).__name__}: {why}\n{one.told}"
-            raise Ended(f"{one.way}: {type(why).__name__}", told, True) from None
-        if why := apart(found, wanted, 0.0 if strict else one.rtol):
-            bits = ", bits" if strict else ""
-            raise Ended(f"{one.way}{bits}", f"{why}\n{one.told}", True)
-
-
-def by_threads(
-    pending: Sequence[tuple[int, Pending]],
-    translate: Callable[[Sequence[Procedure]], Sequence[Any]],
-) -> dict[int, Ended]:
-    """Compile what is pending for several numbers of threads, which have to give the same bits."""
-    ended: dict[int, Ended] = {}
-    bits: dict[tuple[int, int], list[bytes]] = {}
-
-    def noted(number: int, at: int, one: Pending) -> Pending:
-        def function(*arguments: Any) -> Any:
-            found = one.function(*arguments)
-            now = [np.asarray(x).tobytes() for x in (*flat(found), *arguments)]
-            if bits.setdefault((number, at), now) != now:
-                raise Ended(f"{one.way}: another number of threads", one.told, True)
-            return found
-
-        return replace(one, function=function, calls=one.calls[:1])
-
-    watched = [(number, noted(number, at, one)) for at, (number, one) in enumerate(pending)]
-    for threads in THREADS:
-
-        def translated(procedures: Sequence[Procedure], threads: int = threads) -> Sequence[Any]:
-            with settings.override(threads=threads):  # around a call it would compile again
-                return translate(procedures)
-
-        for number, why in compiled(watched, translated).items():
-            ended.setdefault(number, why)
-    return ended
-
-
-def is_exact(procedure: Procedure) -> bool:
-    """Whether every operation of a procedure is rounded as IEEE 754 says, on every backend."""
-    values = [v for s in walk.statements(procedure.body) for v in walk.expressions_of(s)]
-    applied = [e for v in values for e in expressions.walk(v) if isinstance(e, expressions.Apply)]
-    return not any(map(ulps, applied))
-
-
-def apart(found: Sequence[Any], others: Sequence[Any], rtol: float) -> str:
-    """Return where numbers differ by more than is allowed, for 0 in a bit; "" where they do not."""
-    for at, (one, other) in enumerate(zip(found, others, strict=True)):
-        if not rtol:
-            one, other = np.asarray(one), np.asarray(other)
-            signs = np.signbit(one) == np.signbit(other) if one.dtype.kind == "f" else True
-            alike = (one == other) & signs | (np.isnan(one) & np.isnan(other))
-            if np.all(alike):
-                continue
-            return f"result {at}: {one}, not the bits of {other}, by {np.max(np.abs(one - other))}"
-        largest = np.max(np.abs(other), initial=1e-300, where=np.isfinite(other))
-        if not np.allclose(one, other, rtol=rtol, atol=0.1 * rtol * largest, equal_nan=True):
-            return f"result {at}: {one}, not {other}"
-    return ""
-
-
 def sized(program: Program, size: int) -> Program:
     """Return a program whose arrays have another size."""
     specs = (replace(spec, shape=(size,) * len(spec.shape)) for spec in program.args)
@@ -370,10 +233,3 @@ def sized(program: Program, size: int) -> Program:
 def number(value: np.ndarray) -> Any:
     """Return a Python number for an array without axes."""
     return value if value.ndim else value.item()
-
-
-def flat(value: Any) -> list[Any]:
-    """Return the numbers and arrays of a result, in order."""
-    if isinstance(value, tuple | list):
-        return [one for item in value for one in flat(item)]
-    return [value]

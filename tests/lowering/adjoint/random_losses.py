@@ -17,7 +17,6 @@ import numpy as np
 import plusequals as pe
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError, CdInternalError
-from plusequals.lowering.ir.assignments import Procedure
 from tests.programs.batch import NAME, Deferring, compile_all, installed
 from tests.programs.check import NAMES
 from tests.programs.devices import on_device, orders
@@ -27,22 +26,13 @@ from tests.programs.thresholds import lowered
 from tests.programs.ways import Ways as Settings
 from tests.programs.ways import drawn
 
-from .extended import Extended
+from .moved import Moved
 from .pending import Ended, by_threads, compiled, remembering
 from .random_control import program as control
 from .random_ways import LOCALLY_ROUNDED, Ways, given
 
 KINDS = ("index", "array", "mixed", "nest", "flow", "nested", "python", "control")
 _DRAWN = (*KINDS[:3], *KINDS, *KINDS[-1:] * 5)
-STEP = 2e-5
-"""The smallest of the three steps of differences."""
-RTOL = 1e-9
-"""How much a derivative may differ from differences, relative to what it is the sum of."""
-SMOOTH = 1e-7
-"""How much those of two steps may differ: where it is more there is a kink, or a pole."""
-DIRECTIONS = 3
-
-
 USUAL = Settings()
 """How programs are compiled where nothing is drawn."""
 
@@ -235,45 +225,3 @@ def _reason(why: CdError) -> str:
 def _same(one: list[Any], other: list[Any]) -> bool:
     pairs = zip(one, other, strict=True)
     return all(np.allclose(a, b, 1e-9, 1e-9, equal_nan=True) for a, b in pairs)
-
-
-class Moved:
-    """A procedure that returns one number, where its parameters are moved along directions."""
-
-    def __init__(self, procedure: Procedure, values: Sequence[Any], places: Sequence[int]) -> None:
-        self.run = Extended(procedure).run
-        self.values, self.places = values, places
-
-    def value(self, directions: Sequence[np.ndarray], step: float) -> Any:
-        """Return the number in extended precision."""
-        values = list(self.values)
-        size = np.longdouble(step)
-        for place, direction in zip(self.places, directions, strict=step != 0.0):
-            values[place] = np.asarray(values[place], np.longdouble) + size * direction
-        return self.run(values)[0][()]
-
-    def check(self, value: float, gradients: Sequence[Any], told: str, seed: int) -> None:
-        """Hold gradients against differences along random directions. Raises Ended."""
-        rng = np.random.default_rng(seed)
-        here = self.value((), 0.0)
-        if not abs(here - value) <= 1e-9 * max(1.0, abs(value)):
-            raise Ended("rough")
-        smooth = False
-        for _ in range(DIRECTIONS):
-            directions = [np.asarray(rng.standard_normal(np.shape(g))) for g in gradients]
-            products = [g * d for g, d in zip(gradients, directions, strict=True)]
-            along = float(sum(p.sum() for p in products))
-            at = {n: self.value(directions, n * STEP) for n in (-4, -2, -1, 1, 2, 4)}
-            centered = {n: (at[n] - at[-n]) / (2 * n * np.longdouble(STEP)) for n in (1, 2, 4)}
-            best, other = ((4 * centered[n] - centered[2 * n]) / 3 for n in (1, 2))
-            sides = (at[1] - here) / STEP, (here - at[-1]) / STEP
-            scale, spread = max(1.0, abs(best)), abs(best - other)
-            if not spread <= SMOOTH * scale or not abs(sides[0] - sides[1]) <= 1e-2 * scale:
-                continue
-            smooth = True
-            terms = float(sum(np.abs(p).sum() for p in products))
-            if not abs(along - best) <= RTOL * (scale + terms) + 20 * spread:
-                why = f"{along} along a direction, not {best} +- {spread:.1g}"
-                raise Ended("derivative", f"{why} in {told}", True)
-        if not smooth:
-            raise Ended("rough")

@@ -337,10 +337,10 @@ class _Text:
         sign = _UPDATES.get(stmt.op.name) or INFIX[stmt.op.name][0]
         if not ranges:
             return f"{left} {sign}= {self.expr(_conditional(value, where, stmt))}"
-        if where is None and stmt.target.index and all(r.symbol in bare for r in ranges):
-            return f"{left} {sign}= {self.expr(value)}"
-        name = "sum" if stmt.op.name == "sub" else reduction_name(stmt.op)
         inside = self.expr(_conditional(value, where, stmt))
+        if stmt.target.index and all(r.symbol in bare for r in ranges):
+            return f"{left} {sign}= {inside}"  # `sum` would add up all terms before
+        name = "sum" if stmt.op.name == "sub" else reduction_name(stmt.op)
         return f"{left} {sign}= {name}[{', '.join(binders)}]({inside})"
 
     def binders(self, domain: Domain, bare: set[Symbol]) -> tuple[list[str], Expr | None]:

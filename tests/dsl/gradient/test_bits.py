@@ -1,5 +1,5 @@
-"""Gradients give the same bits for every number of threads, and as the interpreter does where all
-operations are exactly rounded; and as kernels of a device what they give in C."""
+"""Gradients give the same bits as text, for every number of threads, and as the interpreter does
+where all operations are exactly rounded; and as kernels of a device what they give in C."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.dsl.api.field_programs import FIELD
 from tests.lowering.adjoint.pending import (
     Ended,
     Pending,
+    apart,
     by_threads,
     compiled,
     flat,
@@ -74,6 +75,19 @@ def copies(values: tuple[Any, ...]) -> list[Any]:
 
 def told(ended: dict[int, Ended]) -> list[str]:
     return [f"{why.kind}: {why.why}" for why in ended.values()]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_texts_give_the_same_bits(group: str) -> None:
+    apart_in: list[str] = []
+    with interpreted() as backend:
+        for _, one in pending_of(group, backend):
+            ((arguments, found),) = one.calls
+            text = one.function.text(*copies(tuple(arguments)))
+            made = pe.cd_from_source(text, one.function.names)
+            if where := apart(flat(made(*copies(tuple(arguments)))), found, 0.0):
+                apart_in.append(f"{one.way}: {where}\n{text}")
+    assert not apart_in, "\n".join(apart_in)
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -198,7 +198,6 @@ def _check(text: str, program: Program, backend: Deferring, held: list[Ways]) ->
         raise Ended("arguments", f"{text}\n{source}", True)
     if abs(again - value) > 1e-12 * abs(value):
         raise Ended("value", f"{again}, not {value}\n{text}\n{source}", True)
-    ways.seen["text"] += bool(source)
     ways.check([again, *gradients], backend.made[first:])
     held.append(ways)
     if not all(np.all(np.isfinite(one)) for one in gradients):

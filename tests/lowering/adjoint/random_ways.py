@@ -84,6 +84,8 @@ class Ways:
             except CdError as why:
                 if why.code != "CD0480":
                     raise Ended("no text", f"{why}\n{self.text}", True) from None
+                reason = why.diagnostics[0].message.partition("no words for ")[2]
+                self.seen[f"no text: {reason}"] += 1
                 self._source = ""
         return self._source
 

@@ -3,7 +3,7 @@ where all operations are exactly rounded; and as kernels of a device what they g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.cc.code import CompiledCode
 from plusequals.base import settings
+from plusequals.lowering.ir.assignments import Procedure
 from tests.backends.cuda.on_cpu import needs_gxx
 from tests.dsl.api.field_programs import FIELD
 from tests.lowering.adjoint.pending import (
@@ -22,7 +24,6 @@ from tests.lowering.adjoint.pending import (
     compiled,
     flat,
     is_exact,
-    procedures_of,
     remembering,
 )
 from tests.lowering.adjoint.programs import (
@@ -92,12 +93,16 @@ def test_texts_give_the_same_bits(group: str) -> None:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_bits_are_those_of_any_number_of_threads(group: str) -> None:
+    shared: list[bool] = []
+
+    def translate(procedures: Sequence[Procedure]) -> list[CompiledCode]:
+        codes = compile_all(procedures)
+        shared.append(any(code.source.asks for code in codes))
+        return codes
+
     with lowered(1), interpreted(**SHARED) as backend:
-        pending = pending_of(group, backend)
-        codes = compile_all(procedures_of(pending))
-        shared = [one for one, code in zip(pending, codes, strict=True) if code.source.asks]
-        assert shared, "threads divide no loop"
-        assert not told(by_threads(shared, compile_all))
+        assert not told(by_threads(pending_of(group, backend), translate))
+    assert shared[1:] == [True, True], "threads divide no loop"
 
 
 @pytest.mark.parametrize("group", GROUPS)

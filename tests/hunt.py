@@ -88,7 +88,7 @@ PARTS = (
     Part("interrupts", "tests.backends.runtime.random_interrupts", (), (0, 100, 20_000), "--count"),
     Part("plans", "tests.backends.runtime.plan.random_plans", (), (0, 60, 100_000), "--plans"),
     Part("calls", "tests.dsl.api.random_calls", (), (0, 100, 100_000)),
-    Part("gradients", "tests.lowering.adjoint.random_gradients", (), (0, 20, 5_000)),
+    Part("gradients", "tests.lowering.adjoint.random_gradients", (), (0, 20, 5_000), jobs=True),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )

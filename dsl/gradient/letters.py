@@ -61,12 +61,19 @@ def _plain_sizes(stmt: Assign, of_values: bool = False) -> dict[Symbol, set[Affi
 
 
 def letters_with_ranges(stmt: Assign, of_values: bool = False) -> set[Symbol]:
-    """Return the letters whose ranges follow from their plain uses."""
+    """Return the letters whose ranges follow from their plain uses; those on a side of a test
+    inside of one of another count for nothing, which both tests may exclude."""
     sizes = _plain_sizes(stmt, of_values)
+    tests = [test for test in (stmt.free.where, stmt.reduced.where) if test is not None]
+    index = [at for e in (stmt.value, *tests) for read in _unconditional(e, 1) for at in read.index]
+    if not of_values:
+        index += stmt.target.index
+        index += () if stmt.pair is None else stmt.pair.access.index
+    used = {at.symbol for at in index if isinstance(at, Affine)}
     return {
         r.symbol
         for r in (*stmt.free.ranges, *stmt.reduced.ranges)
-        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi}
+        if r.lo.constant == 0 and sizes.get(r.symbol) == {r.hi} and r.symbol in used
     }
 
 
@@ -134,17 +141,20 @@ def _certain_letters(stmt: Assign) -> set[Symbol]:
     return {at.symbol for at in found if isinstance(at, Affine) and at.symbol is not None}
 
 
-def _unconditional(expr: Expr) -> list[Read]:
-    """Return the reads that are evaluated wherever an expression is."""
+def _unconditional(expr: Expr, depth: int = 0) -> list[Read]:
+    """Return the reads that are evaluated wherever an expression is, or on sides of at most so many
+    tests."""
     match expr:
         case Read():
             return [expr]
         case Apply(_, args):
-            return [read for arg in args for read in _unconditional(arg)]
+            return [read for arg in args for read in _unconditional(arg, depth)]
         case Cast(value):
-            return _unconditional(value)
-        case Select(test):
-            return _unconditional(test)
+            return _unconditional(value, depth)
+        case Select(test, yes, no):
+            sides = (yes, no) if depth else ()
+            inside = [read for side in sides for read in _unconditional(side, depth - 1)]
+            return [*_unconditional(test, depth), *inside]
         case _:
             return []
 

@@ -42,6 +42,7 @@ from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
 from ...lowering.ir.rewrite import Rewrite, rewrite
 from ...lowering.ir.text import INFIX, Scope, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
+from .exchanges import with_copies_under_tests
 from .letters import (
     compared,
     ends,
@@ -82,8 +83,9 @@ def source_text(
     NotDifferentiable for what the language has no text for.
     """
     body = rewrite(procedure.body, Rewrite(expr=folded))
-    text = _text_of(replace(procedure, body=body), spelled, parameters)
-    lines = [*text.declarations(), *text.body(body, 1)]
+    procedure = with_copies_under_tests(replace(procedure, body=body))
+    text = _text_of(procedure, spelled, parameters)
+    lines = [*text.declarations(), *text.body(procedure.body, 1)]
     names = [text.scope.node(p.node).partition("[")[0] for p in procedure.parameters]
     if results:
         lines.append(f"{_INDENT}return {', '.join(map(text.scope.node, results))}")
@@ -335,10 +337,10 @@ class _Text:
         sign = _UPDATES.get(stmt.op.name) or INFIX[stmt.op.name][0]
         if not ranges:
             return f"{left} {sign}= {self.expr(_conditional(value, where, stmt))}"
-        if where is None and stmt.target.index and all(r.symbol in bare for r in ranges):
-            return f"{left} {sign}= {self.expr(value)}"
-        name = "sum" if stmt.op.name == "sub" else reduction_name(stmt.op)
         inside = self.expr(_conditional(value, where, stmt))
+        if stmt.target.index and all(r.symbol in bare for r in ranges):
+            return f"{left} {sign}= {inside}"  # `sum` would add up all terms before
+        name = "sum" if stmt.op.name == "sub" else reduction_name(stmt.op)
         return f"{left} {sign}= {name}[{', '.join(binders)}]({inside})"
 
     def binders(self, domain: Domain, bare: set[Symbol]) -> tuple[list[str], Expr | None]:

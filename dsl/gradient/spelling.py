@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ...base.diagnostic import NOWHERE
 from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir import dtypes
@@ -33,6 +35,7 @@ _NUMPY = {
     "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
 }  # fmt: skip
 
+_QUOTIENTS = frozenset(("div", "floordiv", "mod"))
 UNSPELLED = frozenset(("round_to", "round_decimal"))
 """Operations for which the language has no word: roundings to digits."""
 
@@ -85,6 +88,11 @@ def _worded(expr: Expr) -> Expr:
             return Apply(OPS["or"], (test, no), dtypes.bool_)
         case Cast(value, dtype) if value.dtype == dtype:
             return value
+        case Apply(op, (Const(left, floats), Const(0.0 as zero)), _) if op.name in _QUOTIENTS:
+            # of numbers in a text it is Python that divides, which raises
+            with np.errstate(all="ignore"):
+                quotient = op.meaning(floats.numpy.type(left), floats.numpy.type(zero))
+            return Const(float(quotient), floats)
         case Apply(op) if op.name in UNSPELLED:
             raise NotDifferentiable(f"a statement with `{op.name}`", NOWHERE)
         case Apply(op, args, dtype) if op.name == "product":

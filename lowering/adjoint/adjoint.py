@@ -125,7 +125,10 @@ def _adjoint(
     known = structured(body, names, active, stored, measured)
     body = normalized(known.body, names, active)
     at = places(body)
-    kept = Kept(names, at, writes(body, at), known.limits)
+    sized = {s for p in procedure.parameters for e in p.node.shape for s in e.symbols()}
+    unsure = _created_in_branches(body)
+    late = _created_late(body, unsure, sized)
+    kept = Kept(names, at, writes(body, at), known.limits, late)
     labels = {node.label for node in given if node is not None}
     cotangents = {
         node.id: names.array(
@@ -135,12 +138,10 @@ def _adjoint(
         )
         for node in {**active, **{node.id: node for node in inputs}}.values()
     }
-    unsure = _created_in_branches(body)
     checkpoints = None if memory is None else Checkpoints(names, kept, memory, unsure)
     writer = _Writer(names, kept, cotangents, active.keys(), checkpoints)
     forward, backward = writer.body(body, is_outermost=True)
-    outer = {s for p in procedure.parameters for e in p.node.shape for s in e.symbols()}
-    outer |= {stmt.symbol for stmt in forward if isinstance(stmt, Let)}
+    outer = sized | {stmt.symbol for stmt in forward if isinstance(stmt, Let)}
     allocated = [
         Alloc(n) for n in cotangents.values()
         if n.static_shape is None and _symbols_of(n) <= outer
@@ -174,6 +175,14 @@ def _created_in_branches(body: Body) -> set[int]:
     branches = [stmt for stmt in statements(body) if isinstance(stmt, Branch)]
     inside = statements([one for stmt in branches for one in (*stmt.then, *stmt.orelse)])
     return {stmt.node.id for stmt in inside if isinstance(stmt, Alloc)}
+
+
+def _created_late(body: Body, unsure: Collection[int], known: Collection[Symbol]) -> set[int]:
+    """Return those of arrays that are created on one side of a test whose sizes are known only
+    there."""
+    outer = {*known, *(stmt.symbol for stmt in body if isinstance(stmt, Let))}
+    created = [s.node for s in statements(body) if isinstance(s, Alloc) and s.node.id in unsure]
+    return {node.id for node in created if not _symbols_of(node) <= outer}
 
 
 def _created_first(forward: Body, backward: Body, known: Collection[Symbol]) -> Body:

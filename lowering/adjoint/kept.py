@@ -160,6 +160,9 @@ class Kept:
     written: Mapping[int, list[Place]]
     limits: Mapping[Symbol, tuple[Affine, Affine]] = field(default_factory=dict)
     """The least and the largest values of integers that are bound inside of loops."""
+    created_late: Collection[int] = ()
+    """The arrays, by id, that exist on one side of a test alone: their sizes are known only there.
+    Adjoint statements cannot read these themselves."""
     arrays: dict[tuple[int, int], Node] = field(default_factory=dict)
     values: dict[tuple[Read, int, Tests], Node] = field(default_factory=dict)
     """The arrays that keep single values of a statement, by read, statement and tests."""
@@ -167,8 +170,8 @@ class Kept:
     """Those of run-time shape, which have to be allocated before the outermost loop."""
 
     def is_stable(self, node: Node, place: Place) -> bool:
-        """Whether nothing writes a node from a statement on."""
-        return all(
+        """Whether nothing writes a node from a statement on, and it still exists at the end."""
+        return node.id not in self.created_late and all(
             write.number < place.number and not any(loop in place.loops for loop in write.loops)
             for write in self.written.get(node.id, ())
         )

@@ -98,3 +98,13 @@ def f(x):
                 slope = (f(given + move) - f(given - move)) / 2e-6
                 assert abs(slope - found[at]) < 1e-7
     assert "x.shape[0]" in step.source
+
+
+def test_a_letter_has_the_range_of_its_array_where_tests_exclude_all_other_uses() -> None:
+    divide = "a[i] /= 1.5 * ((2.0 if i > 0 else a[i]) if i > 2 else a[i])"
+    text = f"def f(a):\n    {divide}\n    return np.sum(a * a)\n"
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    g, a = pe.gradient(f, wrt="a"), np.arange(1.0, 6.0)
+    found = g(a.copy())
+    again = pe.cd_from_source(g.source, g.names, backend="numpy")(a.copy())
+    np.testing.assert_array_equal(again, found)

@@ -88,3 +88,13 @@ def _value(index: Affine, at: dict[Symbol, int]) -> int:
             right) else {"min": min(left, right)}  # fmt: skip
         total += factor * by[atom.op]
     return total
+
+
+@pytest.mark.parametrize("loss", ["x / 0.0", "3.0 * x / -0.0", "x % 0.0", "x * (2.0 + x) / 0.0"])
+def test_quotients_by_zero_are_no_division_of_pythons(loss: str) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    return np.sum({loss})\n", {"np": np}, backend="numpy")
+    g, x = pe.gradient(f, wrt="x"), np.array([0.5, -2.0])
+    with np.errstate(all="ignore"):
+        found = g(x)
+        again = pe.cd_from_source(g.source, g.names, backend="numpy")(x)
+    np.testing.assert_array_equal(again, found)

@@ -6,6 +6,7 @@ and the adjoints of small programs; `test_page` holds it to them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent, indent
@@ -42,6 +43,8 @@ STATEMENTS = """
 Small programs, and what follows their statements in the text of the gradient in `x` and `w` of the
 sum of `y`. `d_y` is the cotangent of `y`, and `y_kept` holds values that were overwritten.
 """
+_SEED = re.compile(r" *d_\w+(\[.*\])? \+?= (?!np\.zeros|0\.0$)")
+"""A statement that gives a cotangent a value."""
 EXPONENTS = (("whole_pow", 12.0), ("half_pow", 2.5))
 
 PROGRAMS = {
@@ -177,8 +180,17 @@ def adjoint_text(body: str) -> str:
             made = pe.gradient(f, wrt=("x", "w")).text(*given)
         except CdError as why:
             return f"{why.code}: {why.diagnostics[0].message}"
-    _, _, after = made.partition("    d_result = 1.0\n")
-    return dedent(after).strip("\n").rpartition("\n")[0]
+    return adjoint_part(made)
+
+
+def adjoint_part(text: str) -> str:
+    """Return the statements from the first one that gives a cotangent a value, other than zeros."""
+    lines = dedent(text.partition("\n")[2]).strip("\n").splitlines()[:-1]
+    heads = [n for n, line in enumerate(lines) if not line.startswith(" ")]
+    for n, end in zip(heads, (*heads[1:], len(lines)), strict=True):
+        if any(_SEED.match(line) for line in lines[n:end]):
+            return "\n".join(lines[n:])
+    return ""
 
 
 if __name__ == "__main__":

@@ -279,6 +279,29 @@ WHILES = {
             s = s * np.sum(z) + np.sum(z * z)
             k += 1
         return s""",
+    "an array of a length that is known under a test": """
+        s = 0.1
+        k = 1
+        for t in range(2):
+            if a[t, 0] > 0.1:
+                k = k + 1
+        if lim < 2.0:
+            z = x[:k] * y[:k]
+            s = s + np.sum(z * z)
+        if lim > 2.0:
+            z = y[:k] * s
+            s = s + np.sum(z * z)
+        return s""",
+    "an array of a length that is known after a while under a test": """
+        s = 0.2
+        if lim < 2.0:
+            n = 0
+            while n < 2 and s < 30.0:
+                n += 1
+                s = s * (x[0] + 1.0)
+            z = x[:n] * y[:n] * s
+            s = s + np.sum(z * z)
+        return s""",
     "lengths that are known inside": """
         s = 0.0
         for t in range(len(x)):

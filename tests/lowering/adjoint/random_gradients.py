@@ -1,31 +1,39 @@
 """A long search for gradients that are wrong.
 
     python -m tests.lowering.adjoint.random_gradients --programs 1000 --seed 1
-    python -m tests.lowering.adjoint.random_gradients --programs 1 --seed 1 --start 412
+    python -m tests.lowering.adjoint.random_gradients --programs 24 --seed 1 --start 408
+    python -m tests.lowering.adjoint.random_gradients --programs 1000 --seed 2 --backend cuda
 
 Random programs, whose results and arguments are summed to one number: what `pe.gradient` returns
-is held against differences along random directions, and as compiled, interpreted and recompiled
-text, in reverse and forward, at several sizes and in 32 bits against itself. Where differences of
-two step sizes, or of the two sides, disagree, the number has no derivative there, and the program
-counts as rough. The status is 1 where anything was found.
+is held against differences in extended precision along random directions, and as compiled,
+interpreted and recompiled text, in reverse and forward, at several sizes, in 32 bits, and with some
+states of loops against itself. Each batch is compiled under settings of its own; threads that
+divide every loop have to give the same bits, whatever their number, and so has code of the profile
+`strict` where all operations are rounded as IEEE 754 says. Where differences of two step sizes, or
+of the two sides, disagree, the number has no derivative there, and the program counts as rough. The
+status is 1 where anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.programs.isolate import Child, Crashed
+from tests.programs.batch import warm
+from tests.programs.isolate import Child, Crashed, first_ready
 from tests.programs.model import Program
 from tests.programs.reduce import reduced
+from tests.programs.ways import Ways as Settings
 
-from .random_losses import KINDS, Answer, answer, program_of
+from .random_losses import KINDS, Answer, answer, answers, program_of, settings_of
 
-BATCH = 20
-"""Programs in one process."""
+BATCH = 24
+"""Programs in one process, and in one C file."""
 
 
 @dataclass(slots=True)
@@ -38,6 +46,8 @@ class Tally:
     """How often a program ended in a way: "right", "rough", or why it was refused."""
     first: dict[str, int] = field(default_factory=dict)
     found: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    """How many were held against what."""
 
     def line(self, wanted: int) -> str:
         """Return the progress as one line."""
@@ -48,30 +58,38 @@ class Tally:
         )
 
 
-def batch(seed: int, kind: str | None, numbers: list[int]) -> list[Answer]:
+def batch(options: argparse.Namespace, numbers: list[int]) -> list[Answer]:
     """Return what became of each program."""
-    return [answer(program_of(seed, number, kind)) for number in numbers]
+    gc.disable()  # this process ends soon
+    programs = [program_of(options.seed, n, options.kind) for n in numbers]
+    return answers(programs, _settings(options, numbers[0]))
 
 
-def answers(seed: int, kind: str | None, numbers: list[int]) -> list[Answer]:
-    """Return the same from a process of its own, where a crash is an answer."""
-    try:
-        found: list[Answer] = Child(batch, seed, kind, numbers).result(300.0)
-        return found
-    except Crashed as why:
-        if len(numbers) == 1:
-            return [Answer("crash", str(why), program_of(seed, numbers[0], kind))]
-        return [one for number in numbers for one in answers(seed, kind, [number])]
+def _settings(options: argparse.Namespace, number: int) -> Settings:
+    """Return the settings of the batch that has a program."""
+    return settings_of(options.seed, number // BATCH, options.backend == "cuda")
 
 
-def smaller(found: Answer) -> Answer:
+def one_by_one(options: argparse.Namespace, numbers: list[int]) -> list[Answer]:
+    """Return the same after a crash, each program in a process of its own."""
+    found: list[Answer] = []
+    for n in numbers:
+        program = program_of(options.seed, n, options.kind)
+        try:
+            found.append(Child(answer, program, _settings(options, n)).result(300.0))
+        except Crashed as why:
+            found.append(Answer("crash", str(why), program))
+    return found
+
+
+def smaller(found: Answer, ways: Settings) -> Answer:
     """Return the same finding about the smallest program found."""
     best = found
 
     def fails(program: Program) -> bool:
         nonlocal best
         try:
-            other = answer(program)
+            other = answer(program, ways)
         except Exception:
             return False  # what the reducer made is no program
         if other.kind != found.kind or not other.wrong:
@@ -87,21 +105,44 @@ def hunt(options: argparse.Namespace) -> Tally:
     """Run the programs; return the tally."""
     tally = Tally()
     answer(program_of(0, 0))  # imports, once for all processes
+    if options.backend == "cc":
+        warm()
     first, end = options.start, options.start + options.programs
-    for low in range(first, end, BATCH):
-        numbers = list(range(low, min(low + BATCH, end)))
-        for number, one in zip(numbers, answers(options.seed, options.kind, numbers), strict=True):
-            tally.done += 1
-            tally.ends[one.kind] += 1
-            tally.first.setdefault(one.kind, number)
-            if one.wrong:
-                tally.found += 1
-                if options.reduce and one.kind != "crash" and tally.ends[one.kind] <= options.each:
-                    one = Child(smaller, one).result(600.0)
-                print(f"\n{options.seed}:{number} {one}", flush=True)
+    waiting = [
+        list(range(max(low, first), min(low + BATCH, end)))
+        for low in range(first - first % BATCH, end, BATCH)
+    ]
+    running: dict[Child, list[int]] = {}
+    while waiting or running:
+        while waiting and len(running) < options.jobs:
+            numbers = waiting.pop(0)
+            running[Child(batch, options, numbers)] = numbers
+        child = first_ready(list(running))
+        numbers = running.pop(child)
+        try:
+            found: list[Answer] = child.result(600.0)
+        except Crashed:
+            found = one_by_one(options, numbers)
+        for number, one in zip(numbers, found, strict=True):
+            _count(tally, number, one, options)
         print(f"\r{tally.line(options.programs)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return tally
+
+
+def _count(tally: Tally, number: int, one: Answer, options: argparse.Namespace) -> None:
+    tally.done += 1
+    tally.ends[one.kind] += 1
+    tally.first.setdefault(one.kind, number)
+    tally.seen.update(one.seen)
+    if not one.wrong:
+        return
+    tally.found += 1
+    ways = _settings(options, number)
+    if options.reduce and one.kind != "crash" and tally.ends[one.kind] <= options.each:
+        with suppress(Crashed):
+            one = Child(smaller, one, ways).result(600.0)
+    print(f"\n{options.seed}:{number} {one}{ways}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,7 +151,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0, help="number of the first program")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--backend", choices=("cc", "cuda"), default="cc",
+                        help="cuda: kernels, whose threads are fibres")  # fmt: skip
     parser.add_argument("--each", type=int, default=3, help="findings of one kind made small")
     parser.add_argument("--no-reduce", dest="reduce", action="store_false")
     options = parser.parse_args(arguments)
@@ -118,6 +162,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(tally.line(options.programs))
     for end, count in tally.ends.most_common():
         print(f"  {count:6}  {end} ({options.seed}:{tally.first[end]})")
+    for what, count in sorted(tally.seen.items()):
+        print(f"  {count:6}  held: {what}")
     return 1 if tally.found else 0
 
 

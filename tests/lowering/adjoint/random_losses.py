@@ -4,28 +4,48 @@ from __future__ import annotations
 
 import ast
 import random
-import re
 import traceback
 import warnings
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import plusequals as pe
+from plusequals.base import settings
 from plusequals.base.diagnostic import CdError, CdInternalError
+from tests.programs.batch import NAME, Deferring, compile_all, installed
 from tests.programs.check import NAMES
+from tests.programs.devices import on_device, orders
 from tests.programs.generate import generate
 from tests.programs.model import ArgSpec, Program
+from tests.programs.thresholds import lowered
+from tests.programs.ways import Ways as Settings
+from tests.programs.ways import drawn
 
+from .moved import Moved
+from .pending import Ended, by_threads, compiled, remembering
 from .random_control import program as control
-from .random_ways import Ended, Ways, given
+from .random_ways import LOCALLY_ROUNDED, Ways, given
 
 KINDS = ("index", "array", "mixed", "nest", "flow", "nested", "python", "control")
 _DRAWN = (*KINDS[:3], *KINDS, *KINDS[-1:] * 5)
-STEP = 2e-5
-"""The smallest of the three steps of differences."""
-RTOL = 1e-6
+USUAL = Settings()
+"""How programs are compiled where nothing is drawn."""
+
+
+def settings_of(seed: int, batch: int, cuda: bool = False) -> Settings:
+    """Return under which settings a batch is compiled: in one of seven threads divide every loop
+    that they may. Few are optimized by the C compiler, which takes longer than all the rest."""
+    rng = random.Random(f"gradient {seed} batch {batch}")
+    ways = drawn(rng, False, 0.15)
+    optimize = rng.choice((0,) * 18 + (1, 3))
+    if cuda:  # small programs reach all that schedules do for kernels there only
+        ways = replace(ways, c=False, cuda=True, thresholds=rng.randrange(1, 1 << 30))
+    return replace(ways, checked=False, optimize=optimize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +57,8 @@ class Answer:
     why: str
     program: Program
     wrong: bool = True
+    seen: Counter[str] = field(default_factory=Counter)
+    """What was held against what, or could not be."""
 
     def __str__(self) -> str:
         specs = "\n".join(f"    {spec}" for spec in self.program.args)
@@ -64,21 +86,46 @@ def _retyped(rng: random.Random, spec: ArgSpec, whole: float) -> ArgSpec:
     return replace(spec, dtype="float64")
 
 
-def answer(program: Program) -> Answer:
-    """Return whether the gradient of a program is right."""
-    settings = pe.override("numpy", cache=False)
-    with warnings.catch_warnings(), np.errstate(all="ignore"), settings:
+def answers(programs: Sequence[Program], ways: Settings = USUAL) -> list[Answer]:
+    """Return whether the gradients of programs are right; all are compiled at once."""
+    quiet, calm = warnings.catch_warnings(), np.errstate(all="ignore")
+    changed = settings.override(backend=NAME, cache=False, **ways.settings())
+    with quiet, calm, lowered(ways.thresholds), installed() as backend, changed:
         warnings.simplefilter("ignore")
-        try:
-            if any(spec.view for spec in program.args):
-                raise Ended("refused: arguments that share memory")
-            _check(loss_text(program), program)
-        except Ended as end:
-            return Answer(end.kind, end.why, program, end.wrong)
-        except Exception:
-            told = traceback.format_exc(limit=-4)
-            return Answer(told.strip().rpartition("\n")[2][:60], told, program)
-    return Answer("right", "", program, False)
+        checked = [_checked(program, backend) for program in programs]
+        pending = [(n, one) for n, (_, ways) in enumerate(checked) if ways for one in ways.pending]
+        if ways.cuda:
+            ended = compiled(remembering(pending, "another order"), on_device, orders)
+        else:
+            translate = partial(compile_all, poisoned=ways.poison)
+            ended = compiled(pending, translate)
+            if ways.thresholds:
+                first = [(n, one) for n, one in pending if one.way == "native" and n not in ended]
+                ended |= by_threads(first, translate)
+    wrong = {n: Answer(why.kind, why.why, programs[n]) for n, why in ended.items()}
+    return [wrong.get(n, one) for n, (one, _) in enumerate(checked)]
+
+
+def answer(program: Program, ways: Settings = USUAL) -> Answer:
+    """Return whether the gradient of a program is right."""
+    return answers([program], ways)[0]
+
+
+def _checked(program: Program, backend: Deferring) -> tuple[Answer, Ways | None]:
+    """Return what is known of a program before anything is compiled, and what is to be."""
+    held: list[Ways] = []
+    try:
+        if any(spec.view for spec in program.args):
+            raise Ended("refused: arguments that share memory")
+        _check(loss_text(program), program, backend, held)
+        found = Answer("right", "", program, False)
+    except Ended as end:
+        found = Answer(end.kind, end.why, program, end.wrong)
+    except Exception:
+        told = traceback.format_exc(limit=-4)
+        found = Answer(told.strip().rpartition("\n")[2][:60], told, program)
+    ways = held[0] if held and not found.wrong else None
+    return replace(found, seen=Counter() if ways is None else ways.seen), ways
 
 
 def loss_text(program: Program) -> str:
@@ -116,25 +163,29 @@ def _term(text: str, value: Any) -> str:
     return f"np.sum({inside})" if isinstance(value, np.ndarray) and value.ndim else inside
 
 
-def _check(text: str, program: Program) -> None:
+def _check(text: str, program: Program, backend: Deferring, held: list[Ways]) -> None:
     loss = pe.cd_from_source(text, NAMES)
     after = given(program)
     try:
         value = loss(*after)
-        typed = loss.matched(*given(program))[0].specialization.typed
+        match = loss.matched(*given(program))[0]
     except CdInternalError:
         raise
     except CdError as why:
         raise Ended(f"refused: {why.code} of the sum") from None
     if not np.isfinite(value):
         raise Ended("rough")
-    pairs = zip(typed.passed, typed.procedure.parameters, strict=True)
-    real = {str(path) for path, p in pairs if path.is_parameter and p.node.dtype.kind == "f"}
-    names = [spec.name for spec in program.args if spec.dtype == "float64" and spec.name in real]
+    typed = match.specialization.typed
+    places = {
+        str(path): at
+        for at, (path, p) in enumerate(zip(typed.passed, typed.procedure.parameters, strict=True))
+        if path.is_parameter and p.node.dtype.kind == "f"
+    }
+    names = [s.name for s in program.args if s.dtype == "float64" and s.name in places]
     if not names:
         raise Ended("refused: nothing to differentiate in")
     derived = pe.value_and_gradient(loss, wrt=names)
-    arguments = given(program)
+    arguments, first = given(program), len(backend.made)
     try:
         again, gradients = derived(*arguments)
     except CdError as why:
@@ -143,18 +194,20 @@ def _check(text: str, program: Program) -> None:
         raise Ended(f"no text {why.code}", _told(text, derived, program, why), True) from None
     except Exception as why:
         raise Ended(type(why).__name__, _told(text, derived, program, why), True) from None
-    ways = Ways(loss, derived, names, program, text)
+    ways = Ways(loss, derived, names, program, text, backend)
     source = ways.source()
     if not _same(arguments, after):
         raise Ended("arguments", f"{text}\n{source}", True)
     if abs(again - value) > 1e-12 * abs(value):
         raise Ended("value", f"{again}, not {value}\n{text}\n{source}", True)
-    ways.check([again, *gradients])
+    ways.check([again, *gradients], backend.made[first:])
+    held.append(ways)
     if not all(np.all(np.isfinite(one)) for one in gradients):
         raise Ended("no number, as of a root at 0")
-    if re.search(r"\b(f16|f32|bf16)\b", source):
+    if LOCALLY_ROUNDED.search(source):
         raise Ended("right, by the assignments alone")  # differences are of rounding errors
-    _differences(loss, names, program, gradients, f"{text}\n{source}")
+    moved = Moved(typed.procedure, match.held, [places[name] for name in names])
+    moved.check(value, gradients, f"{names}\n{text}\n{source}", len(program.text))
 
 
 def _told(text: str, derived: Any, program: Program, why: Exception) -> str:
@@ -173,36 +226,3 @@ def _reason(why: CdError) -> str:
 def _same(one: list[Any], other: list[Any]) -> bool:
     pairs = zip(one, other, strict=True)
     return all(np.allclose(a, b, 1e-9, 1e-9, equal_nan=True) for a, b in pairs)
-
-
-def _differences(loss: Any, names: list[str], program: Program, gradients: Any, told: str) -> None:
-    """Hold the gradients against differences along random directions."""
-    rng = np.random.default_rng(len(program.text))
-    number = [spec.name for spec in program.args]
-
-    def moved(directions: list[np.ndarray], step: float) -> float:
-        arguments = given(program)
-        for name, direction in zip(names, directions, strict=True):
-            arguments[number.index(name)] += step * direction
-        return float(loss(*arguments))
-
-    rough = 0
-    for _ in range(3):
-        directions = [np.asarray(rng.standard_normal(np.shape(g))) for g in gradients]
-        products = [g * d for g, d in zip(gradients, directions, strict=True)]
-        along = float(sum(p.sum() for p in products))
-        at = {n: moved(directions, n * STEP) for n in (-4, -2, -1, 0, 1, 2, 4)}
-        centered = {n: (at[n] - at[-n]) / (2 * n * STEP) for n in (1, 2, 4)}
-        best, other = ((4 * centered[n] - centered[2 * n]) / 3 for n in (1, 2))
-        sides = (at[1] - at[0]) / STEP, (at[0] - at[-1]) / STEP
-        scale = max(1.0, abs(best))
-        spread = abs(best - other)
-        if not spread <= RTOL * scale or not abs(sides[0] - sides[1]) <= 1e-2 * scale:
-            rough += 1
-            continue
-        allowed = RTOL * scale + 20 * spread + 1e-9 * float(sum(np.abs(p).sum() for p in products))
-        if not abs(along - best) <= allowed:
-            why = f"{along} along a direction, not {best} +- {spread:.1g} in {names}"
-            raise Ended("derivative", f"{why}\n{told}", True)
-    if rough == 3:
-        raise Ended("rough")

@@ -1,0 +1,44 @@
+"""Arrays that change places where a text cannot say it: arguments, on one side of a test.
+
+There a name would be one of two arrays of the caller, which the language refuses. Their elements
+are exchanged instead, by copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...lowering.adjoint.kept import Names
+from ...lowering.ir.assignments import Block, Branch, Permute, Procedure, Statement
+from ...lowering.ir.rewrite import map_bodies
+
+_Body = tuple[Statement, ...]
+
+
+def with_copies_under_tests(procedure: Procedure) -> Procedure:
+    """Return the procedure in which arguments do not change places under a test."""
+    names = Names.above(procedure)
+    given = {parameter.node.id for parameter in procedure.parameters}
+
+    def changed(body: _Body, tested: bool) -> _Body:
+        return tuple(new for stmt in body for new in statement(stmt, tested))
+
+    def statement(stmt: Statement, tested: bool) -> Iterator[Statement]:
+        if isinstance(stmt, Permute) and tested and given & {node.id for node in stmt.nodes}:
+            yield from _copies(stmt, names)
+            return
+        # what a loop in it exchanges has one place again after the loop
+        inside = isinstance(stmt, Branch) or tested and isinstance(stmt, Block)
+        yield map_bodies(stmt, lambda body: changed(body, inside))
+
+    body = changed(procedure.body, False)
+    return replace(procedure, body=body, locals=(*procedure.locals, *names.nodes))
+
+
+def _copies(stmt: Permute, names: Names) -> Iterator[Statement]:
+    held = [names.array(f"{node.label}_held", node.shape, node.dtype) for node in stmt.sources]
+    for copy, source in zip(held, stmt.sources, strict=True):
+        yield names.copied(copy, source, span=stmt.span)
+    for node, copy in zip(stmt.nodes, held, strict=True):
+        yield names.copied(node, copy, span=stmt.span)

@@ -88,6 +88,8 @@ class Workload:
     traffic: Callable[..., float] | None = None
     """`traffic(*dims)` in bytes, where it is more than reading inputs and writing outputs once."""
     precision: Literal["f32", "f64"] = "f32"
+    constants: tuple[int, ...] = ()
+    """Positions of inputs in which no gradient is taken, beside those of integers."""
 
     def size(self, name: str) -> Size:
         """Return the size of that name."""
@@ -116,6 +118,13 @@ class Cell:
     def name(self) -> str:
         """What tables call it: `saxpy:small`."""
         return f"{self.workload.name}:{self.size.name}"
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether there is a gradient: results are floats, and so is an input."""
+        case = self.workload.case(self.workload.sizes[0])
+        results = {np.dtype(result.dtype).kind for result in case.results}
+        return results == {"f"} and any(array.dtype.kind == "f" for array in case.inputs)
 
     @property
     def flops(self) -> float:

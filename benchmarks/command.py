@@ -1,4 +1,4 @@
-"""The run: ceilings, cells, calls, imports, first calls, memory; with progress, written as it goes.
+"""The run: ceilings, cells, gradients, calls, imports, first calls, memory; with progress.
 
 What was measured is on disk after every cell, so that a run that is interrupted is not lost.
 """
@@ -16,10 +16,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import ceilings, chart, machine, options, results, startup, table
+from . import ceilings, chart, gradients, machine, options, results, startup, table
 from .cell import Cell
 from .measure import Crew, measure
 from .options import Options
+from .peers import Peer, peer
 from .results import Report, Row
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -42,7 +43,7 @@ def main(words: Sequence[str]) -> int:
         except KeyboardInterrupt:
             report.problems.append("interrupted: what follows was not begun")
     _finish(report, asked)
-    return int(any(row.ours is None for row in report.rows))
+    return int(any(row.ours is None for row in (*report.rows, *report.gradients)))
 
 
 class Run:
@@ -56,9 +57,11 @@ class Run:
             TextColumn("{task.percentage:>3.0f}%"), BarColumn(30), MofNCompleteColumn(),
             TimeElapsedColumn(), TextColumn("{task.description}"), console=self._console,
         )  # fmt: skip
-        parts = [part for part in asked.parts if part != "cells"]
-        cells = len(asked.cells) * len(asked.threads) if "cells" in asked.parts else 0
-        self._task = self._bar.add_task("starting", total=len(parts) + cells)
+        self._of = {"cells": asked.cells, "gradients": gradients.cells(asked.cells)}
+        parts = [part for part in asked.parts if part not in self._of]
+        cells = sum(len(self._of[part]) for part in asked.parts if part in self._of)
+        total = len(parts) + cells * len(asked.threads)
+        self._task = self._bar.add_task("starting", total=total)
 
     def say(self, text: str) -> None:
         """Show what is being done."""
@@ -68,8 +71,8 @@ class Run:
         """Do every part that was asked for, while the budget lasts."""
         with self._bar:
             for part in self.asked.parts:
-                if part == "cells":
-                    self._cells(folder)
+                if part in self._of:
+                    self._cells(part, folder)
                 elif self._time_is_left(part):
                     getattr(self, f"_{part}")(folder)
                     self._bar.advance(self._task)
@@ -90,15 +93,21 @@ class Run:
             except ceilings.NotMeasured as why:
                 self.report.problems.append(str(why))
 
-    def _cells(self, folder: Path) -> None:
-        for threads in self.asked.threads:
-            with self._crew(threads, folder) as crew:
-                for cell in self.asked.cells:
-                    if self._time_is_left(f"{cell.name}, {threads} threads"):
-                        row = self._row(crew, cell, folder)
-                        self.report.rows.append(row)
+    def _cells(self, part: str, folder: Path) -> None:
+        asked, report = self.asked, self.report
+        rows = report.rows if part == "cells" else report.gradients
+        peers = asked.peers if part == "cells" else gradients.peers(asked.peers)
+        for threads in asked.threads:
+            with self._crew(threads, folder, peers) as crew:
+                for cell in self._of[part]:
+                    if self._time_is_left(f"{part}: {cell.name}, {threads} threads"):
+                        row = (
+                            self._row(crew, cell, folder) if part == "cells"
+                            else gradients.row(crew, cell, asked.rounds, folder, self.say)
+                        )  # fmt: skip
+                        rows.append(row)
                         self._bar.console.print(table.line(row), highlight=False, soft_wrap=True)
-                        self.report.write(self.asked.out / "results.json")
+                        report.write(asked.out / "results.json")
                     self._bar.advance(self._task)
 
     def _row(self, crew: Crew, cell: Cell, folder: Path) -> Row:
@@ -115,11 +124,12 @@ class Run:
         )  # fmt: skip
 
     @contextmanager
-    def _crew(self, threads: int, folder: Path) -> Iterator[Crew]:
+    def _crew(self, threads: int, folder: Path, peers: tuple[Peer, ...] = ()) -> Iterator[Crew]:
         asked = self.asked
-        with Crew(asked.peers, threads, asked.settings, folder, self.say) as crew:
-            self.report.versions |= crew.versions
-            self.report.left_out |= crew.left_out
+        given = peers or asked.peers, threads, asked.settings, folder, self.say, asked.clock
+        with Crew(*given) as crew:
+            self.report.versions |= {peer(name).base: v for name, v in crew.versions.items()}
+            self.report.left_out |= {peer(name).base: w for name, w in crew.left_out.items()}
             yield crew
 
     def _calls(self, folder: Path) -> None:

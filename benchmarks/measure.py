@@ -9,17 +9,19 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from .cell import Case, Cell, wrong
+from .cell import Array, Case, Cell, wrong
 from .environments import NotInstalled, environment, variables
 from .peers import OURS, Peer
 from .process import Died, LeftOut, Process
 from .results import Timing
 
 Say = Callable[[str], None]
+Check = Callable[[str, tuple[Array, ...]], str | None]
+"""`check(peer, answers)` is what is wrong with answers, None where nothing is."""
 TURN = 0.02
 """Seconds of calls in one turn of one peer."""
 SETTLE = 0.02
@@ -33,9 +35,11 @@ class Crew:
 
     def __init__(
         self, peers: tuple[Peer, ...], threads: int, settings: Mapping[str, str], folder: Path,
-        say: Say,
+        say: Say, clock: str = "wall",
     ) -> None:  # fmt: skip
         self.threads, self._settings, self._folder, self._say = threads, settings, folder, say
+        self.clock = clock
+        """What times of calls are read from: `wall`, or `processor` for what these work."""
         self._peers = {peer.name: peer for peer in peers}
         self._stack = ExitStack()
         self._there: dict[str, Process] = {}
@@ -58,7 +62,7 @@ class Crew:
         peer = self._peers[name]
         try:
             found = environment(peer, self._say)
-            settings = self._settings if peer == OURS else {}
+            settings = self._settings if peer.base == OURS.name else {}
             around = variables(self.threads, found, settings)
             log = self._folder / f"{name}-{self.threads}.log"
             process = self._stack.enter_context(
@@ -77,19 +81,24 @@ class Crew:
 
 
 def measure(
-    crew: Crew, cell: Cell, rounds: int, folder: Path, say: Say
+    crew: Crew, cell: Cell, rounds: int, folder: Path, say: Say, check: Check | None = None
 ) -> tuple[dict[str, Timing], dict[str, str]]:
-    """Return the timings of a cell by peer, and why some have none."""
+    """Return the timings of a cell by peer, and why some have none: what `check` says.
+
+    Without a check answers are compared with the reference.
+    """
     case = cell.workload.case(cell.size)
     write(case, folder)
-    right = cell.workload.right(case)
+    if check is None:
+        right = cell.workload.right(case)
+        check = lambda name, found: wrong(found, right, cell.workload.tolerance)  # noqa: E731
     why: dict[str, str] = {}
     first: dict[str, float] = {}
     for name, process in crew.there().items():
         say(f"{cell.name}: {name}, first call")
         try:
             first[name] = process.ask("prepare", cell=cell.name, folder=str(folder))["first"]
-            if problem := wrong(answers(folder, name), right, cell.workload.tolerance):
+            if problem := check(name, answers(folder, name)):
                 why[name] = f"wrong: {problem}"
         except LeftOut as reason:
             why[name] = str(reason)
@@ -116,7 +125,9 @@ def take_turns(
         for name in orders.sample(ready, len(ready)):
             if name in why or (spent[name] > PATIENCE and len(samples[name]) >= 3):
                 continue
-            asked = {"seconds": TURN} if do == "time" else {"calls": 200}
+            asked: dict[str, Any] = {"calls": 200}
+            if do == "time":
+                asked = {"seconds": TURN, "clock": crew.clock}
             try:
                 said = crew.there()[name].ask(do, **asked)
             except (Died, LeftOut) as reason:

@@ -15,7 +15,7 @@ from .cells import select
 from .machine import available
 from .peers import OURS, PEERS, Peer
 
-PARTS = ("ceilings", "cells", "calls", "imports", "firsts", "memory")
+PARTS = ("ceilings", "cells", "gradients", "calls", "imports", "firsts", "memory")
 OUT = Path(__file__).parent / "out"
 
 
@@ -29,6 +29,7 @@ class Options:
     parts: tuple[str, ...]
     rounds: int
     budget: float
+    clock: str
     settings: dict[str, str]
     out: Path
     into: Path | None
@@ -47,6 +48,7 @@ def read(words: Sequence[str]) -> Options:
             parts=_parts(_listed(said.parts)),
             rounds=said.rounds,
             budget=said.budget,
+            clock=said.clock,
             settings=_settings(said.setting),
             out=said.out,
             into=said.into,
@@ -70,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=9, help="how many turns each peer has for a cell (9)")
     add("--budget", type=float, default=float("inf"), metavar="SECONDS",
         help="begin nothing new after so many seconds")  # fmt: skip
+    add("--clock", choices=("wall", "processor"), default="wall",
+        help="of cells and gradients: time that passes, or that processors work")  # fmt: skip
     add("--setting", action="append", default=[], metavar="NAME=VALUE", help="of plusequals")
     add("--out", type=Path, default=OUT, help="the folder for tables and pictures")
     add("--into", type=Path, metavar="PAGE", help="a page whose measured part is replaced")

@@ -49,6 +49,8 @@ class Row:
     tolerance: str
     roofline: float | None = None
     """Seconds below which nobody gets, as far as the ceilings know."""
+    forward: Timing | None = None
+    """Of a gradient: the timing of plusequals for the loss alone."""
 
     @property
     def ours(self) -> Timing | None:
@@ -75,6 +77,13 @@ class Row:
             return None
         return self.ours.seconds / self.roofline
 
+    @property
+    def over_forward(self) -> float | None:
+        """The time of plusequals for loss and gradient over that for the loss alone."""
+        if self.ours is None or self.forward is None:
+            return None
+        return self.ours.seconds / self.forward.seconds
+
 
 @dataclass(slots=True)
 class Report:
@@ -87,6 +96,7 @@ class Report:
     """Peers that were not measured at all, and why."""
     ceilings: list[Ceilings] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    gradients: list[Row] = field(default_factory=list)
     calls: dict[str, dict[str, float]] = field(default_factory=dict)
     """Seconds of a warm call of each peer: with the `same` arrays, with `fresh` ones."""
     imports: dict[str, float] = field(default_factory=dict)
@@ -110,13 +120,18 @@ def read(path: Path) -> Report:
     """Return the report that was written to a file."""
     said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     said["ceilings"] = [_ceilings(known) for known in said["ceilings"]]
-    for row in said["rows"]:
-        row["timings"] = {name: Timing(**t) for name, t in row["timings"].items()}
-    said["rows"] = [Row(**row) for row in said["rows"]]
+    for part in ("rows", "gradients"):
+        said[part] = [_row(row) for row in said.get(part, ())]
     for peers in said["firsts"].values():
         for name, pair in peers.items():
             peers[name] = tuple(pair)
     return Report(**said)
+
+
+def _row(said: dict[str, Any]) -> Row:
+    timings = {name: Timing(**t) for name, t in said.pop("timings").items()}
+    forward = said.pop("forward", None)
+    return Row(**said, timings=timings, forward=None if forward is None else Timing(**forward))
 
 
 def _ceilings(said: dict[str, Any]) -> Ceilings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from .cell import REGIMES
 from .peers import OURS, PEERS, peer
 from .results import Report, Row, mean
 
@@ -13,7 +14,8 @@ NOTHING = "–"
 def markdown(report: Report) -> str:
     """Return all of a report: what was run where, the cells, and what is paid once."""
     parts: list[Callable[[Report], list[str]]] = [
-        _head, _summary, _cells, _refused, _calls, _startup, _memory, _ceilings, _problems,
+        _head, _summary, _cells, _gradients, _refused, _calls, _startup, _memory, _ceilings,
+        _problems,
     ]  # fmt: skip
     return "\n".join(line for part in parts for line in part(report)) + "\n"
 
@@ -26,6 +28,8 @@ def line(row: Row) -> str:
     said += f"  {seconds(row.ours.seconds):>9}"
     if row.best is not None and row.ratio is not None:
         said += f"  {row.ratio:6.2f} x {peer(row.best).title}"
+    if row.over_forward is not None:
+        said += f"  {row.over_forward:6.2f} x forward"
     if row.over_roofline is not None:
         said += f"  {row.over_roofline:6.1f} x roofline"
     return said
@@ -66,9 +70,10 @@ def _head(report: Report) -> list[str]:
 def _summary(report: Report) -> list[str]:
     """The geometric means over the cells where both sides have a time."""
     rows = []
+    others = _others(report.rows)
     for threads in sorted({row.threads for row in report.rows}, reverse=True):
         of_this = [row for row in report.rows if row.threads == threads]
-        for regime in ("small", "medium", "large"):
+        for regime in REGIMES:
             some = [row for row in of_this if row.regime == regime]
             ratios = [row.ratio for row in some if row.ratio]
             if ratios:
@@ -76,9 +81,9 @@ def _summary(report: Report) -> list[str]:
                 over = mean(row.over_roofline for row in some if row.over_roofline)
                 rows.append([
                     str(threads), regime, str(len(ratios)), _times(mean(ratios)), str(won),
-                    *(_times(_against(some, other)) for other in _others(report)), _times(over),
+                    *(_times(_against(some, other)) for other in others), _times(over),
                 ])  # fmt: skip
-    titles = [f"over {peer(name).title}" for name in _others(report)]
+    titles = [f"over {peer(name).title}" for name in others]
     heads = ["threads", "size", "cells", "over the best peer", "of these fastest", *titles,
              "over the roofline"]  # fmt: skip
     return _table("Geometric means", heads, rows)
@@ -98,24 +103,60 @@ def _cells(report: Report) -> list[str]:
             [
                 row.cell, _time(row, OURS.name), peer(row.best).title if row.best else NOTHING,
                 _times(row.ratio), _times(row.over_roofline),
-                *(_time(row, name) for name in _others(report)),
+                *(_time(row, name) for name in _others(report.rows)),
             ]
             for row in report.rows if row.threads == threads
         ]  # fmt: skip
-        titles = [peer(name).title for name in _others(report)]
+        titles = [peer(name).title for name in _others(report.rows)]
         heads = ["cell", OURS.title, "best peer", "over it", "over the roofline", *titles]
         title = f"Cells with {threads} thread{'s' if threads > 1 else ''}"
         said += _table(title, heads, rows)
     return said
 
 
+def _gradients(report: Report) -> list[str]:
+    """The means of gradients, then one table for each number of threads."""
+    means, tables = [], []
+    others = _others(report.gradients)
+    titles = [peer(name).title for name in others]
+    for threads in sorted({row.threads for row in report.gradients}, reverse=True):
+        of_this = [row for row in report.gradients if row.threads == threads]
+        for regime in REGIMES:
+            some = [row for row in of_this if row.regime == regime]
+            ratios = [row.ratio for row in some if row.ratio]
+            over = [row.over_forward for row in some if row.over_forward]
+            if over:
+                won = sum(ratio <= 1 for ratio in ratios)
+                means.append([
+                    str(threads), regime, str(len(over)), _times(mean(over)), _times(max(over)),
+                    _times(mean(ratios)), str(won),
+                    *(_times(_against(some, other)) for other in others),
+                ])  # fmt: skip
+        rows = [
+            [
+                row.cell, seconds(row.forward.seconds) if row.forward else NOTHING,
+                _time(row, OURS.name), _times(row.over_forward),
+                peer(row.best).title if row.best else NOTHING, _times(row.ratio),
+                *(_time(row, name) for name in others),
+            ]
+            for row in of_this
+        ]  # fmt: skip
+        heads = ["cell", "loss", "with its gradient", "over the loss", "best peer", "over it"]
+        title = f"Gradients with {threads} thread{'s' if threads > 1 else ''}"
+        tables += _table(title, [*heads, *titles], rows)
+    heads = ["threads", "size", "cells", "over the loss", "at most", "over the best peer",
+             "of these fastest", *(f"over {title}" for title in titles)]  # fmt: skip
+    return _table("Gradients: geometric means", heads, means) + tables
+
+
 def _refused(report: Report) -> list[str]:
     """Why a peer has no time, once for all cells and threads that have the same reason."""
     cells: dict[tuple[str, str], list[str]] = {}
-    for row in report.rows:
-        for name, why in row.why.items():
-            short = " ".join(why.split())[:160]
-            cells.setdefault((name, short), []).append(f"{row.cell} ({row.threads})")
+    for of, some in (("", report.rows), ("gradient of ", report.gradients)):
+        for row in some:
+            for name, why in row.why.items():
+                short = " ".join(why.split())[:160]
+                cells.setdefault((name, short), []).append(f"{of}{row.cell} ({row.threads})")
     rows = [[peer(n).title, ", ".join(found), why] for (n, why), found in cells.items()]
     return _table("Without a time", ["peer", "cells (threads)", "why"], rows)
 
@@ -170,9 +211,9 @@ def _problems(report: Report) -> list[str]:
     )
 
 
-def _others(report: Report) -> list[str]:
+def _others(rows: Iterable[Row]) -> list[str]:
     """The peers beside plusequals that have a time somewhere, in the order of the list."""
-    there = {name for row in report.rows for name in row.timings}
+    there = {name for row in rows for name in row.timings}
     return [p.name for p in PEERS if p.name in there and p != OURS]
 
 

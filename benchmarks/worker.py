@@ -1,7 +1,8 @@
 """One peer's process: `python -m benchmarks.worker PEER THREADS`. It answers lines of JSON.
 
     {"do": "prepare", "cell": "saxpy:small", "folder": ...}   first call; writes its results there
-    {"do": "time", "seconds": 0.02}       as many calls as that takes; how many, and how long
+    {"do": "time", "seconds": 0.02}       as many calls as that takes; how many, and how long: with
+                                          "clock": "processor" on the processors of the process
     {"do": "fresh", "calls": 100}         as many calls, each with arrays that are new to it
     {"do": "memory"}                      what one more call needs beyond arguments and results
 
@@ -19,7 +20,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from .peers.library import Arguments, Function, LeftOut, Library, Task
 Answer = dict[str, Any]
 MOST_CALLS = 10_000_000
 STATUS = Path("/proc/self/status")
+CLOCKS = {"wall": time.perf_counter_ns, "processor": time.process_time_ns}
 
 
 class Worker:
@@ -46,11 +48,14 @@ class Worker:
         self._chosen = chosen
         self._ready: Ready | None = None
 
-    def prepare(self, cell: str, folder: str) -> Answer:
-        """Bind the function of a cell to arrays from files, call it once, write its results."""
+    def prepare(self, cell: str, folder: str, wide: bool = False) -> Answer:
+        """Bind the function of a cell to arrays from files, call it once, write its results.
+
+        `wide`: floats of the inputs have 64 bits.
+        """
         self._ready = None
         place = Path(folder)
-        task, kind = read_task(place, cell)
+        task, kind = read_task(place, cell, wide)
         module = importlib.import_module(f"benchmarks.{kind}.{self._chosen.functions}")
         arguments = self.library.arguments(module, task)
         before = settled()
@@ -63,13 +68,14 @@ class Worker:
         self._ready = Ready(module, task, function, arguments, before)
         return {"first": first}
 
-    def time(self, seconds: float) -> Answer:
+    def time(self, seconds: float, clock: str = "wall") -> Answer:
         """Return how many calls were made, and how many nanoseconds they took, after one more."""
         ready = self.ready
+        now = CLOCKS[clock]
         ready.function(*ready.arguments)  # so that nobody pays for what others left in the caches
         while True:
             calls = ready.calls
-            taken = timed(ready.function, [ready.arguments] * calls)
+            taken = timed(ready.function, [ready.arguments] * calls, now)
             if taken >= 0.5e9 * seconds or calls >= MOST_CALLS:
                 return {"calls": calls, "nanoseconds": taken}
             ready.calls = int(calls * min(100.0, max(2.0, 1e9 * seconds / max(taken, 1))))
@@ -121,27 +127,32 @@ class Ready:
         """How many of them take as long as one request for a time."""
 
 
-def timed(function: Function, every: list[Arguments]) -> int:
+def timed(
+    function: Function, every: list[Arguments], now: Callable[[], int] = time.perf_counter_ns
+) -> int:
     """Return how many nanoseconds the calls take together."""
     gc.collect()
     gc.disable()
     try:
-        started = time.perf_counter_ns()
+        started = now()
         for arguments in every:
             function(*arguments)
-        return time.perf_counter_ns() - started
+        return now() - started
     finally:
         gc.enable()
 
 
-def read_task(place: Path, name: str) -> tuple[Task, str]:
+def read_task(place: Path, name: str, wide: bool = False) -> tuple[Task, str]:
     """Return the task whose arrays and description are in a folder, and its kind."""
     chosen = cell(name)
     said = json.loads((place / "case.json").read_text())
     inputs = tuple(np.load(path) for path in sorted(place.glob("input_*.npy")))
+    if wide:
+        inputs = tuple(a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs)
     results = tuple(Result(tuple(shape), dtype) for shape, dtype in said["results"])
-    work = chosen.workload
-    return Task(work.name, chosen.size.regime, inputs, results, tuple(said["numbers"])), work.kind
+    work, numbers = chosen.workload, tuple(said["numbers"])
+    task = Task(work.name, chosen.size.regime, inputs, results, numbers, work.constants)
+    return task, work.kind
 
 
 def settled() -> int:

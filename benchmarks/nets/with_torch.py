@@ -19,6 +19,20 @@ def layout_conv_nhwc_bias_relu(arrays):
     return _last(arrays, 2)
 
 
+def _as_given(gradients):
+    """Return gradients in the layout that the inputs had before `_last`."""
+    x, w, *bias = gradients
+    return x, w.permute(2, 3, 1, 0), *bias
+
+
+def restore_conv_nhwc(gradients):
+    return _as_given(gradients)
+
+
+def restore_conv_nhwc_bias_relu(gradients):
+    return _as_given(gradients)
+
+
 def conv_nhwc(y, x, w):
     """The library's own, on memory with channels last."""
     return F.conv2d(x.permute(0, 3, 1, 2), w).permute(0, 2, 3, 1)
@@ -48,10 +62,12 @@ def mlp_step(v1, c1, v2, c2, x, target, w1, b1, w2, b2, rate):
     d = torch.softmax(torch.addmm(b2, h, w2), dim=1)
     d = (d - target) * (rate / len(x))
     back = torch.mm(d, w2.T) * (h > 0)
-    torch.addmm(w1, x.T, back, alpha=-1, out=v1)
-    torch.sub(b1, back.sum(dim=0), out=c1)
-    torch.addmm(w2, h.T, d, alpha=-1, out=v2)
-    torch.sub(b2, d.sum(dim=0), out=c2)
+    return (
+        torch.addmm(w1, x.T, back, alpha=-1, out=v1),
+        torch.sub(b1, back.sum(dim=0), out=c1),
+        torch.addmm(w2, h.T, d, alpha=-1, out=v2),
+        torch.sub(b2, d.sum(dim=0), out=c2),
+    )
 
 
 def attention(y, q, k, v, scale):

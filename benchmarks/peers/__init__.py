@@ -26,6 +26,11 @@ class Peer:
         """The module with its class `Library`."""
         return f"benchmarks.peers.on_{self.name}"
 
+    @property
+    def base(self) -> str:
+        """The name of the peer that computes results with the same library."""
+        return self.name.removesuffix("_gradient").removesuffix("_loss")
+
 
 OURS = Peer("plusequals", "plusequals", "plusequals", "with_plusequals")
 PEERS: tuple[Peer, ...] = (
@@ -36,8 +41,17 @@ PEERS: tuple[Peer, ...] = (
     Peer("torch_compile", "PyTorch compiled", "torch", "with_torch", "torch"),
     Peer("jax", "JAX", "jax", "with_jax", "jax"),
 )
+"""Who computes results."""
+LOSS = Peer("plusequals_loss", "plusequals", "plusequals", "with_plusequals")
+GRADIENTS: tuple[Peer, ...] = (
+    Peer("plusequals_gradient", "plusequals", "plusequals", "with_plusequals"),
+    Peer("torch_gradient", "PyTorch", "torch", "with_torch", "torch"),
+    Peer("torch_compile_gradient", "PyTorch compiled", "torch", "with_torch", "torch"),
+    Peer("jax_gradient", "JAX", "jax", "with_jax", "jax"),
+)
+"""Who computes a loss of the results with its gradient; `LOSS` computes the loss alone."""
 
 
 def peer(name: str) -> Peer:
     """Return the peer of that name. Raises KeyError."""
-    return {known.name: known for known in PEERS}[name]
+    return {known.name: known for known in (*PEERS, LOSS, *GRADIENTS)}[name]

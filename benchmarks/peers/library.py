@@ -26,10 +26,17 @@ class Task:
     inputs: tuple[Array, ...]
     results: tuple[Result, ...]
     numbers: tuple[Number, ...]
+    constants: tuple[int, ...] = ()
 
     def empty(self) -> tuple[Array, ...]:
         """Return new arrays for the outputs."""
         return tuple(result.empty() for result in self.results)
+
+    @property
+    def differentiated(self) -> tuple[int, ...]:
+        """The positions of the inputs in which a gradient is taken."""
+        floats = (n for n, array in enumerate(self.inputs) if array.dtype.kind == "f")
+        return tuple(n for n in floats if n not in self.constants)
 
 
 class Library(Protocol):

@@ -27,9 +27,7 @@ class Library:
 
     def function(self, functions: ModuleType, task: Task) -> Function:
         """Return the function, compiled and waited for. Integers are static."""
-        first = len(task.inputs)
-        static = [first + n for n, value in enumerate(task.numbers) if isinstance(value, int)]
-        compiled = jax.jit(getattr(functions, task.name), static_argnums=static)
+        compiled = jax.jit(getattr(functions, task.name), static_argnums=static(task))
 
         def one(*arguments: Any) -> Any:
             return compiled(*arguments).block_until_ready()
@@ -47,3 +45,9 @@ class Library:
         """Return what came back."""
         several = returned if isinstance(returned, tuple | list) else (returned,)
         return tuple(np.asarray(array) for array in several)
+
+
+def static(task: Task) -> list[int]:
+    """Return the positions of a task's integers among its arguments."""
+    first = len(task.inputs)
+    return [first + n for n, value in enumerate(task.numbers) if isinstance(value, int)]

@@ -1,4 +1,4 @@
-"""Sums of products: matrices, tensors of permuted axes, and half of a symmetric result."""
+"""Sums of products: matrices, tensors of permuted axes, half of a symmetric result, chains."""
 
 from __future__ import annotations
 
@@ -62,6 +62,19 @@ def _syrk(random: np.random.Generator, n: int, k: int) -> Case:
     return Case((uniform(random, n, k),), (Result((n, n)),))
 
 
+def _rotations(random: np.random.Generator, n: int) -> Case:
+    rotations, _ = np.linalg.qr(random.standard_normal((n, 3, 3)))  # so that no product overflows
+    return Case((rotations,), (Result((3, 3), "float64"),))
+
+
+def carried(a: Array) -> Array:
+    """Return the product of matrices, from the first to the last."""
+    m = np.eye(3)
+    for one in a:
+        m = m @ one
+    return m
+
+
 _TRIANGLE: Callable[..., float] = lambda n, k: n * (n + 1) * k  # noqa: E731 -- as in the tables
 
 WORKLOADS = (
@@ -82,5 +95,9 @@ WORKLOADS = (
     Workload(
         "syrk", "products", three((32, 32), (256, 256), (1024, 1024)), _syrk,
         lambda a: np.tril(a @ a.T), _TRIANGLE, Tolerance(1e-4),
+    ),
+    Workload(
+        "carried", "products", three((50,), (5_000,), (100_000,)), _rotations, carried,
+        lambda n: 2 * 27 * n, Tolerance(1e-9), precision="f64",
     ),
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """With JAX: its products, in full precision by default on processors."""
 
 import jax.numpy as jnp
+from jax import lax
 
 
 def gemm_f32(a, b):
@@ -28,3 +29,12 @@ def contraction(a, b):
 def syrk(a):
     """All of the product, then zeros above."""
     return jnp.tril(a @ a.T)
+
+
+def carried(a):
+    """A scan."""
+
+    def step(m, one):
+        return m @ one, None
+
+    return lax.scan(step, jnp.eye(3, dtype=a.dtype), a)[0]

@@ -52,3 +52,16 @@ def syrk(c, a):
     np.dot(a, a.T, c)
     for i in prange(a.shape[0]):
         c[i, i + 1 :] = 0
+
+
+def carried(m, a):
+    """Loops: too small for BLAS."""
+    left = np.eye(3)
+    for t in range(a.shape[0]):
+        new = np.zeros((3, 3))
+        for i in range(3):
+            for j in range(3):
+                for k in range(3):
+                    new[i, j] += left[i, k] * a[t, k, j]
+        left = new
+    m[:] = left

@@ -28,3 +28,11 @@ def contraction(c, a, b):
 def syrk(c, a):
     """A matrix times its transpose is known to the library; the other half is cleared."""
     np.copyto(c, np.tril(a @ a.T))
+
+
+def carried(m, a):
+    """A product at a time."""
+    left = np.eye(3)
+    for one in a:
+        left = left @ one
+    m[:] = left

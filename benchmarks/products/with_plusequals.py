@@ -36,3 +36,11 @@ def syrk(c, a):
     c[:] = 0
     if j <= i:
         c[i, j] = sum(a[i, k] * a[j, k])
+
+
+@cd
+def carried(m, a):
+    """Each product is carried to the next one."""
+    m[i, j] = 1.0 if i == j else 0.0
+    for t in range(len(a)):
+        m[:] = m @ a[t]

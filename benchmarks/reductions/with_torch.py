@@ -4,11 +4,11 @@ import torch
 
 
 def sum_axis0(y, x):
-    torch.sum(x, dim=0, out=y)
+    return torch.sum(x, dim=0, out=y)
 
 
 def sum_axis1(y, x):
-    torch.sum(x, dim=1, out=y)
+    return torch.sum(x, dim=1, out=y)
 
 
 def sum_all(y, x):
@@ -16,11 +16,11 @@ def sum_all(y, x):
 
 
 def mean_axis0(y, x):
-    torch.mean(x, dim=0, out=y)
+    return torch.mean(x, dim=0, out=y)
 
 
 def mean_axis1(y, x):
-    torch.mean(x, dim=1, out=y)
+    return torch.mean(x, dim=1, out=y)
 
 
 def mean_all(y, x):
@@ -28,11 +28,11 @@ def mean_all(y, x):
 
 
 def var_axis0(y, x):
-    torch.var(x, dim=0, correction=0, out=y)
+    return torch.var(x, dim=0, correction=0, out=y)
 
 
 def var_axis1(y, x):
-    torch.var(x, dim=1, correction=0, out=y)
+    return torch.var(x, dim=1, correction=0, out=y)
 
 
 def var_all(y, x):
@@ -40,4 +40,4 @@ def var_all(y, x):
 
 
 def cumsum(y, x):
-    torch.cumsum(x, dim=0, out=y)
+    return torch.cumsum(x, dim=0, out=y)

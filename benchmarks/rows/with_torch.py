@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 
 def softmax(y, x):
-    torch.softmax(x, dim=1, out=y)
+    return torch.softmax(x, dim=1, out=y)
 
 
 def compiled_softmax(y, x):

@@ -1,8 +1,28 @@
-"""With PyTorch: sums of slices in place; compiled, one step that is called again and again."""
+"""With PyTorch: sums of slices in place; compiled, one step that is called again and again.
+
+Where a gradient is taken each step makes a new tensor.
+"""
+
+from functools import cache
 
 import torch
 
-compiled = torch.compile(dynamic=False, fullgraph=True)
+
+@cache
+def _compiled(step):
+    return torch.compile(step, dynamic=False, fullgraph=True)
+
+
+@cache
+def _new(step):
+    """Return a step that returns what `step` writes into a copy."""
+
+    def new(u):
+        v = u.clone()
+        step(v, u)
+        return v
+
+    return new
 
 
 def _swapping(out, a, steps, step):
@@ -13,6 +33,12 @@ def _swapping(out, a, steps, step):
         u, v = v, u
     if u is not out:
         out.copy_(u)
+
+
+def _repeated(a, steps, step):
+    for _ in range(steps):
+        a = step(a)
+    return a
 
 
 def jacobi_1d(out, a, steps):
@@ -27,14 +53,23 @@ def jacobi_1d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-@compiled
-def _jacobi_1d(v, u):
+def _jacobi_1d_step(v, u):
     v[1:-1] = (1 / 3) * (u[:-2] + u[1:-1] + u[2:])
 
 
 def stepped_jacobi_1d(out, a, steps):
     """The compiled step."""
-    _swapping(out, a, steps, _jacobi_1d)
+    _swapping(out, a, steps, _compiled(_jacobi_1d_step))
+
+
+def differentiable_jacobi_1d(out, a, steps):
+    """A new tensor a step."""
+    return _repeated(a, steps, _new(_jacobi_1d_step))
+
+
+def stepped_differentiable_jacobi_1d(out, a, steps):
+    """The compiled step."""
+    return _repeated(a, steps, _compiled(_new(_jacobi_1d_step)))
 
 
 def jacobi_2d(out, a, steps):
@@ -51,15 +86,24 @@ def jacobi_2d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-@compiled
-def _jacobi_2d(v, u):
+def _jacobi_2d_step(v, u):
     around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
     v[1:-1, 1:-1] = 0.2 * (u[1:-1, 1:-1] + around)
 
 
 def stepped_jacobi_2d(out, a, steps):
     """The compiled step."""
-    _swapping(out, a, steps, _jacobi_2d)
+    _swapping(out, a, steps, _compiled(_jacobi_2d_step))
+
+
+def differentiable_jacobi_2d(out, a, steps):
+    """A new tensor a step."""
+    return _repeated(a, steps, _new(_jacobi_2d_step))
+
+
+def stepped_differentiable_jacobi_2d(out, a, steps):
+    """The compiled step."""
+    return _repeated(a, steps, _compiled(_new(_jacobi_2d_step)))
 
 
 def heat_3d(out, a, steps):
@@ -78,8 +122,7 @@ def heat_3d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-@compiled
-def _heat_3d(v, u):
+def _heat_3d_step(v, u):
     c = u[1:-1, 1:-1, 1:-1]
     around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1]
     around = around + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
@@ -88,4 +131,14 @@ def _heat_3d(v, u):
 
 def stepped_heat_3d(out, a, steps):
     """The compiled step."""
-    _swapping(out, a, steps, _heat_3d)
+    _swapping(out, a, steps, _compiled(_heat_3d_step))
+
+
+def differentiable_heat_3d(out, a, steps):
+    """A new tensor a step."""
+    return _repeated(a, steps, _new(_heat_3d_step))
+
+
+def stepped_differentiable_heat_3d(out, a, steps):
+    """The compiled step."""
+    return _repeated(a, steps, _compiled(_new(_heat_3d_step)))

@@ -8,12 +8,17 @@ def histogram(counts, ids):
 
 
 def gather(y, table, ids):
-    torch.index_select(table, 0, ids, out=y)
+    return torch.index_select(table, 0, ids, out=y)
 
 
 def scatter_add(table, values, ids, rows):
     table.zero_()
     table.index_add_(0, ids, values)
+
+
+def differentiable_scatter_add(table, values, ids, rows):
+    """Into a new table."""
+    return values.new_zeros(rows, values.shape[1]).index_add(0, ids, values)
 
 
 NOT_COMPILED = {"histogram": "a count whose length depends on data is not compiled into one graph"}

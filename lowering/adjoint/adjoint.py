@@ -55,6 +55,7 @@ from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
 from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
+from .contributions import with_joined_contributions
 from .derivative_rules import Operand, applied, outer_reads, require_closed
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
@@ -66,6 +67,7 @@ from .simplify import simplified
 from .statement_order import with_column_sums_last
 from .structured import structured
 from .terms import Terms
+from .windows import summed_over_windows
 
 Body = tuple[Statement, ...]
 
@@ -167,7 +169,8 @@ def _adjoint(
         ),
     )
     whole = tuple(checkpoints.whole) if checkpoints else ()
-    return Adjoint(with_column_sums_last(simplified(new)), results, whole)
+    new = with_column_sums_last(with_joined_contributions(simplified(new)))
+    return Adjoint(new, results, whole)
 
 
 def _created_in_branches(body: Body) -> set[int]:
@@ -400,7 +403,9 @@ class _Writer:
             self._result(stmt),
         )  # fmt: skip
         terms.add(stmt.value, Product(cotangent.dtype).times(cotangent), ())
-        out += gathered(terms.statements())
+        in_loop = bool(self.kept.places[id(stmt)].loops)
+        for new in gathered(terms.statements()):
+            out += summed_over_windows(new, self.names, self.kept.allocations, in_loop)
         if replaces and not reads_itself:
             out.append(zero)
         return out

@@ -59,7 +59,8 @@ def test_every_workload_is_written_for_every_peer(functions: str) -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found = {n.name: len(n.args.args) for n in tree.body if isinstance(n, ast.FunctionDef)}
         assert found.get(work.name) == count, f"{path.name} of {work.kind}: {work.name}"
-        for other in ("compiled", "stepped"):
+        ways = ("compiled", "stepped", "differentiable")
+        for other in (*ways, "compiled_differentiable", "stepped_differentiable"):
             assert found.get(f"{other}_{work.name}", count) == count
 
 

@@ -40,6 +40,8 @@ def test_a_worker_answers(numpy: Process, tmp_path: Path) -> None:
     assert np.allclose(found, 2.5 * x + y)
     said = numpy.ask("time", seconds=1e-4)
     assert said["calls"] >= 1 and said["nanoseconds"] > 0
+    said = numpy.ask("time", seconds=1e-4, clock="processor")
+    assert said["calls"] >= 1 and said["nanoseconds"] > 0
     assert numpy.ask("fresh", calls=3)["calls"] == 3
 
 
@@ -111,6 +113,8 @@ def test_nobody_always_comes_after_the_same_peer(monkeypatch: pytest.MonkeyPatch
             return {"calls": 1, "nanoseconds": 1}
 
     class Group:
+        clock = "wall"
+
         def there(self) -> dict[str, One]:
             return {name: One(name) for name in "abc"}
 

@@ -23,13 +23,13 @@ def test_what_is_chosen() -> None:
     asked = options.read([
         "--cells", "saxpy,gemm_f32:512", "--sizes", "small,512", "--threads", "1", "--peers",
         "jax", "--rounds", "3", "--budget", "60", "--parts", "cells", "--setting",
-        "profile=strict", "--out", "here",
+        "profile=strict", "--out", "here", "--clock", "processor",
     ])  # fmt: skip
     assert [cell.name for cell in asked.cells] == ["saxpy:small", "gemm_f32:512"]
     assert [peer.name for peer in asked.peers] == ["plusequals", "jax"]
     assert (asked.threads, asked.rounds, asked.budget) == ((1,), 3, 60.0)
     assert asked.settings == {"profile": "strict"} and asked.parts == ("cells",)
-    assert asked.out == Path("here")
+    assert asked.out == Path("here") and asked.clock == "processor"
 
 
 @pytest.mark.parametrize(

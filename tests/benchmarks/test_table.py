@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def _report() -> Report:
     ]
     report.rows[2].why["plusequals"] = "wrong: result 0 is off by 1.0e+00 of its scale"
     report.rows[1].why["jax"] = "out of\n  memory"
+    report.gradients = [
+        replace(_row("softmax:small", 2, {"plusequals": 6e-6, "jax": 3e-6}), forward=_timing(2e-6)),
+        replace(_row("saxpy:large", 2, {"plusequals": 4e-3}), forward=_timing(2e-3)),
+        _row("saxpy:large", 1, {"jax": 2e-3}),
+    ]
+    report.gradients[2].why["plusequals"] = "wrong: result 1 is off by 1.0e+00 of its scale"
     report.ceilings = [Ceilings(2, {"f32": 2e11, "f64": 1e11}, {12288: 5e11}, {12288: 4e11}, {})]
     report.calls = {"numpy": {"same": 5e-7, "fresh": 6e-7}, "jax": {"same": 5e-6}}
     report.imports = {"numpy": 0.08}
@@ -56,6 +63,13 @@ def test_rows_know_their_ratios() -> None:
     assert (first.best, first.ratio, first.over_roofline) == ("jax", 2.0, 2.0)
     assert (second.best, second.ratio, second.over_roofline) == ("numpy", 0.5, None)
     assert (third.ours, third.ratio) == (None, None)
+
+
+def test_gradients_know_how_long_the_loss_alone_takes() -> None:
+    first, second, third = _report().gradients
+    assert (first.over_forward, second.over_forward, third.over_forward) == (3.0, 2.0, None)
+    assert (first.ratio, second.ratio) == (2.0, None)
+    assert table.line(first).endswith("2.00 x JAX    3.00 x forward")
 
 
 def test_one_line_for_those_who_watch() -> None:

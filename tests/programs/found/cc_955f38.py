@@ -13,12 +13,11 @@ PROGRAM = Program(
     b %= np.sum(v1, axis=0, dtype=np.float64)
     return (s4, s6)
 """,
-    (
-        ArgSpec("b", "float64", shape=(1, 1), seed=1),
-    ),
+    (ArgSpec("b", "float64", shape=(1, 1), seed=1),),
     reorders=True,
     rounds=False,
 )
 WAYS = Ways(
-    profile="default", schedule=True,
+    profile="default",
+    schedule=True,
 )

@@ -453,7 +453,7 @@ def test_scalars_that_loops_beside_reductions_assign(assigned: str, total: str, 
         f"    r = {total}\n    return r, last\n"
     )
     names: dict[str, Any] = {"np": np}
-    exec(text, names)  # noqa: S102 - the text is above
+    exec(text, names)
     v = np.arange(1.0, size + 1) * 0.37
     found, wanted = np.zeros(size), np.zeros(size)
     with settings.override(threads=1):

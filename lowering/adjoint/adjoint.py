@@ -30,6 +30,7 @@ from ..ir.assignments import (
     Break,
     Check,
     Continue,
+    DerivativeRule,
     For,
     Let,
     Permute,
@@ -38,7 +39,6 @@ from ..ir.assignments import (
     Statement,
     While,
 )
-from ..ir.derivative_rule import DerivativeRule
 from ..ir.expressions import (
     Domain,
     Dynamic,
@@ -162,10 +162,7 @@ def _adjoint(
         body=(
             *first,
             *_created_first(forward, backward, outer),
-            *allocated,
-            *seeds,
-            *backward,
-            *rounded,
+            *(*allocated, *seeds, *backward, *rounded),
         ),
     )
     whole = tuple(checkpoints.whole) if checkpoints else ()

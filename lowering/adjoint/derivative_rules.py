@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ..ir.assignments import Alloc, Block, Procedure, Statement
-from ..ir.derivative_rule import DerivativeRule, LinearMap
+from ..ir.assignments import Alloc, Block, DerivativeRule, LinearMap, Procedure, Statement
 from ..ir.expressions import Expr, Read, rebuild
 from ..ir.indexing import Affine, substitute, var
 from ..ir.node import Node

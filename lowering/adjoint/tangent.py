@@ -26,6 +26,7 @@ from ..ir.assignments import (
     Break,
     Check,
     Continue,
+    DerivativeRule,
     For,
     Let,
     Pair,
@@ -35,7 +36,6 @@ from ..ir.assignments import (
     Statement,
     While,
 )
-from ..ir.derivative_rule import DerivativeRule
 from ..ir.expressions import Apply, Cast, Const, Domain, Expr, Position, Read, Select, reads
 from ..ir.node import Node
 from ..ir.ops import OPS

@@ -31,7 +31,6 @@ from numpy import generic
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
-from .derivative_rule import DerivativeRule
 from .dtypes import DType, format_scalar
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
@@ -124,6 +123,31 @@ class Branch(Memoized):
     many: bool = field(default=False, repr=False)
     """Whether `then` is for devices of many threads (GPUs), and `other`, which computes the same,
     for all others: the test is false."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearMap:
+    """A linear map as statements: a product with a Jacobian, or with its transpose."""
+
+    procedure: Procedure
+    """Its parameters are the inputs, the outputs, then the vectors that it is applied to."""
+    results: tuple[Node | None, ...]
+    """The results of the procedure, None for those that are zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivativeRule:
+    """Derivatives of a block that computes new arrays, `outputs`, from arrays of its own, `inputs`;
+    they stand for those of its statements."""
+
+    name: str
+    """The function that the block is a call of."""
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    cotangents: LinearMap | None = None
+    """The cotangents of the inputs, from those of the outputs."""
+    tangents: LinearMap | None = None
+    """The tangents of the outputs, from those of the inputs."""
 
 
 @dataclass(frozen=True, slots=True)

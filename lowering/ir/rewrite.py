@@ -14,8 +14,7 @@ from typing import Any, TypeVar, assert_never, cast
 
 from ...base.dataclass import dataclass
 from . import assignments, expressions, indexing, loops
-from .assignments import Access, Assign, Pair
-from .derivative_rule import DerivativeRule
+from .assignments import Access, Assign, Break, Continue, DerivativeRule, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce
 from .indexing import Affine, Range, Symbol
 from .instructions import AwaitProducts, CopyVector, Instruction, MatMul, StoreVector
@@ -97,7 +96,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
     """
     new: AnyStatement = statement
     match new:
-        case loops.Comment() | loops.Barrier() | loops.LastBlock():
+        case loops.Comment() | loops.Barrier() | loops.LastBlock() | Break() | Continue():
             pass
         case loops.Store(access, value, span):
             new_access, value = _access(access, by), by.expr(value)
@@ -145,10 +144,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.Print():
             items = (p if isinstance(p, str) else by.expr(p) for p in new.fragments)
             new = replace(new, fragments=tuple(items))
-        case assignments.Block():
-            new = new if new.rule is None else replace(new, rule=_rule(new.rule, by))
-        case assignments.Break() | assignments.Continue():
-            pass
+        case assignments.Block(rule=rule):
+            new = new if rule is None else replace(new, rule=_rule(rule, by))
         case _:
             assert_never(new)
     return cast(S, new)

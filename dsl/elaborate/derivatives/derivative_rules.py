@@ -17,12 +17,13 @@ from ....base.diagnostic import CdError, CdTypeError, Span
 from ....lowering.ir.assignments import (
     Alloc,
     Block,
+    DerivativeRule,
     Let,
+    LinearMap,
     Parameter,
     Procedure,
     Statement,
 )
-from ....lowering.ir.derivative_rule import DerivativeRule, LinearMap
 from ....lowering.ir.expressions import Const, Read, reads
 from ....lowering.ir.indexing import Symbol, var
 from ....lowering.ir.node import Node

@@ -207,9 +207,8 @@ class _LaneBuilder:
         updates = self.updates
         if is_of_extremes and stores_carried(loop.body, self.carried):
             return (loop,)
-        if is_of_extremes and (
-            loops := vectorize_extremes(self.partials, loop, updates, thresholds.SUM_LANES)
-        ):
+        lanes = thresholds.SUM_LANES
+        if is_of_extremes and (loops := vectorize_extremes(self.partials, loop, updates, lanes)):
             return loops
         if (
             count is not None

@@ -35,6 +35,7 @@ _NUMPY = {
     "trunc": "np.trunc", "rint": "np.rint", "recip": "np.reciprocal",
 }  # fmt: skip
 
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _QUOTIENTS = frozenset(("div", "floordiv", "mod"))
 UNSPELLED = frozenset(("round_to", "round_decimal"))
 """Operations for which the language has no word: roundings to digits."""
@@ -50,6 +51,8 @@ def folded(expr: Expr) -> Expr:
     have no ranges."""
     expr = rebuild(expr, folded, lambda index: index)
     match expr:
+        case Apply(op, (Const(left), Const(right)), dtypes.bool_) if op.name in _COMPARISONS:
+            return Const(bool(op.meaning(left, right)), dtypes.bool_)
         case Select(Const(chosen), yes, no):
             return yes if chosen else no
         case Apply(op, (Const(value, dtypes.bool_),)) if op.name == "logical_not":

@@ -53,6 +53,7 @@ from ..ir.walk import direct_reads, direct_writes, free_symbols, reads, statemen
 from ..ir.walk import inside as within
 from ..ir.walk import writes as written
 from .activity import active_nodes, differentiable_reads
+from .bindings import with_own_symbols
 from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
 from .contributions import with_joined_contributions
@@ -143,6 +144,7 @@ def _adjoint(
     checkpoints = None if memory is None else Checkpoints(names, kept, memory, unsure)
     writer = _Writer(names, kept, cotangents, active.keys(), checkpoints)
     forward, backward = writer.body(body, is_outermost=True)
+    backward = with_own_symbols(backward, names)
     outer = sized | {stmt.symbol for stmt in forward if isinstance(stmt, Let)}
     allocated = [
         Alloc(n) for n in cotangents.values()

@@ -203,12 +203,13 @@ def given() -> tuple[np.ndarray, ...]:
     return X.copy(), Y.copy(), A.copy(), N.copy()
 
 
-def is_right(f: Any, backend: str) -> None:
+def is_right(f: Any, backend: str, memory: int | None = None) -> None:
     """Hold the gradient of a function against differences."""
     after = given()
     value = f.on("numpy")(*after)
     arguments = given()
-    again, gradients = pe.value_and_gradient(f.on(backend), wrt=("x", "y", "a"))(*arguments)
+    derived = pe.value_and_gradient(f.on(backend), wrt=("x", "y", "a"), memory=memory)
+    again, gradients = derived(*arguments)
     assert again == pytest.approx(value, rel=1e-14)
     for one, other in zip(arguments, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
@@ -223,6 +224,12 @@ def is_right(f: Any, backend: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_overwritten_is_read_as_it_was(name: str, backend: str) -> None:
     is_right(function_of(PROGRAMS[name] + " + np.sum(a * a)", {"np": np}), backend)
+
+
+@pytest.mark.parametrize("memory", [1, 2])
+@pytest.mark.parametrize("name", [name for name, body in PROGRAMS.items() if "range(n" in body])
+def test_what_is_computed_again_is_what_it_was(name: str, memory: int) -> None:
+    is_right(function_of(PROGRAMS[name] + " + np.sum(a * a)", {"np": np}), "numpy", memory)
 
 
 def test_a_function_that_adds_up_and_divides(backend: str) -> None:

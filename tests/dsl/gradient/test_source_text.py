@@ -108,3 +108,14 @@ def test_a_letter_has_the_range_of_its_array_where_tests_exclude_all_other_uses(
     found = g(a.copy())
     again = pe.cd_from_source(g.source, g.names, backend="numpy")(a.copy())
     np.testing.assert_array_equal(again, found)
+
+
+def test_a_letter_is_bound_with_its_range_where_constants_exclude_its_uses() -> None:
+    chosen = "np.where(np.where(2 != 1, 3, c) < 0, b[1:2] / 2.0, 0.5 * c)"
+    text = f"def f(b, c):\n    v = np.expm1({chosen})\n    return np.sum(v * v)\n"
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    g, given = pe.gradient(f, wrt=("b", "c")), (np.arange(3.0), np.array([[0.5], [0.25]]))
+    found = g(*given)
+    again = pe.cd_from_source(g.source, g.names, backend="numpy")(*given)
+    for one, other in zip(again, found, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 from ..ir.loops import For, If, Program, Stmt, Store, While
 from ..ir.node import Node
-from ..ir.walk import bodies, direct_reads, direct_writes, writes
+from ..ir.walk import bodies, direct_reads, direct_writes, statements, writes
 
 
 def carried_scalars(program: Program) -> frozenset[int]:
@@ -39,8 +39,10 @@ def carried_scalars(program: Program) -> frozenset[int]:
 
 
 def stores_carried(body: Iterable[Stmt], carried: frozenset[int]) -> bool:
-    """Whether statements assign scalars that are carried."""
-    return any(not node.rank and node.id in carried for node in writes(body))
+    """Whether statements store scalars that are carried; accumulators that they only update are
+    for a reduction."""
+    targets = (stmt.access.node for stmt in statements(body) if isinstance(stmt, Store))
+    return any(not node.rank and node.id in carried for node in targets)
 
 
 def _visit(body: Iterable[Stmt], defined: set[int], carried: set[int]) -> None:

@@ -79,7 +79,7 @@ def find_reductions(loop: For, outer: tuple[For, ...]) -> list[Reduction]:
         reduction for reduction in _collect(loop.body, (*outer, loop), False)
         if reduction.letters and reduction.letters[0] is loop and can_reassociate(reduction.update)
     ]  # fmt: skip
-    if not reductions or any(isinstance(stmt, _NEVER_MOVED) for stmt in statements((loop,))):
+    if not reductions or _may_skip(loop.body, {id(r.update) for r in reductions}):
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
     sites, domain = collect_accesses((loop,)), ranges(outer)
@@ -91,6 +91,25 @@ def find_reductions(loop: For, outer: tuple[For, ...]) -> list[Reduction]:
         and is_in_range(r.update.access.node, r.update.access.index, domain)
     ]  # fmt: skip
     return [r for r in found if not is_min_max(r.update) or _finds_all(r.innermost, found)]
+
+
+def _may_skip(body: tuple[Stmt, ...], updates: set[int]) -> bool:
+    """Whether statements may leave some updates out, or move arrays: not by jumps that stay inside
+    of a loop without any of them, such as a search."""
+    for stmt in body:
+        if isinstance(stmt, _NEVER_MOVED):
+            return True
+        inside = statements((stmt,))
+        if isinstance(stmt, For) and not any(id(inner) in updates for inner in inside):
+            if any(isinstance(inner, _NEVER_MOVED) and not _is_jump(inner) for inner in inside):
+                return True
+        elif any(_may_skip(nested, updates) for nested in bodies(stmt)):
+            return True
+    return False
+
+
+def _is_jump(stmt: Stmt) -> bool:
+    return isinstance(stmt, Break | Continue)
 
 
 def _finds_all(loop: For, reductions: list[Reduction]) -> bool:

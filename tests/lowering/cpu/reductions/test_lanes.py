@@ -460,3 +460,26 @@ def test_scalars_that_loops_beside_reductions_assign(assigned: str, total: str, 
         given = pe.cd_from_source(text, names)(v, found)
     expected = names["f"](v, wanted)
     assert np.allclose(given, expected, rtol=1e-12) and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", ((5, 7), (40, 70), (64, 1000)))
+def test_a_sum_around_a_search_has_the_order_of_one_alone(shape: tuple[int, int]) -> None:
+    alone = pe.cd_from_source("def f(x):\n    s = sum[i, j](x[i, j] * x[i, j])\n    return s\n")
+    text = (
+        "def f(x, y):\n    p[i] = argmax[j](x[i, j])\n    s = sum[i, j](x[i, j] * x[i, j])\n"
+        "    y[i, j] = x[i, j] * s if p[i] == j else 0.0\n    return s\n"
+    )
+    beside = pe.cd_from_source(text)
+    x = np.random.default_rng(3).random(shape, np.float32)
+    assert alone(x) == beside(x, np.zeros_like(x))
+
+
+def test_a_loop_that_a_sum_leaves_stays() -> None:
+    text = (
+        "def f(x):\n    s = 0.0\n    for i in range(len(x)):\n        for j in range(9):\n"
+        "            if x[i, j] < 0.0:\n                break\n            s += x[i, j]\n    return s\n"
+    )
+    x = np.random.default_rng(3).random((40, 9)) - 0.2
+    names: dict[str, Any] = {}
+    exec(text, names)  # noqa: S102 - the text is above
+    assert pe.cd_from_source(text)(x) == names["f"](x)

@@ -481,5 +481,5 @@ def test_a_loop_that_a_sum_leaves_stays() -> None:
     )
     x = np.random.default_rng(3).random((40, 9)) - 0.2
     names: dict[str, Any] = {}
-    exec(text, names)  # noqa: S102 - the text is above
+    exec(text, names)
     assert pe.cd_from_source(text)(x) == names["f"](x)

@@ -477,7 +477,8 @@ def test_a_sum_around_a_search_has_the_order_of_one_alone(shape: tuple[int, int]
 def test_a_loop_that_a_sum_leaves_stays() -> None:
     text = (
         "def f(x):\n    s = 0.0\n    for i in range(len(x)):\n        for j in range(9):\n"
-        "            if x[i, j] < 0.0:\n                break\n            s += x[i, j]\n    return s\n"
+        "            if x[i, j] < 0.0:\n                break\n            s += x[i, j]\n"
+        "    return s\n"
     )
     x = np.random.default_rng(3).random((40, 9)) - 0.2
     names: dict[str, Any] = {}

@@ -238,7 +238,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     ),
     "a bound of a type, or one that a proof needs": (
         "lowering.analysis.cost.MAX_WORK",
-        "lowering.analysis.monotonic.MAX_INCREMENT",
+        "lowering.gpu.recurrences.monotonic.MAX_INCREMENT",
         "lowering.analysis.predicate_facts.OVERFLOW_SAFE",
         "lowering.gpu.recurrences.find_first.LAST",
         "lowering.ir.bounds.UNBOUNDED_BITS",

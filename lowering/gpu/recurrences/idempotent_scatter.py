@@ -32,7 +32,6 @@ from ...analysis.conjunctions import conjunction, split_conjunction
 from ...analysis.dependence import has_break
 from ...analysis.guarded_reads import negate
 from ...analysis.involution import IterationValues, iteration_values
-from ...analysis.monotonic import monotonic_bounds
 from ...analysis.parallel_band import Facts, nest_loops
 from ...analysis.predicate_facts import OVERFLOW_SAFE, Values, is_never
 from ...analysis.subscripts import ranges
@@ -58,6 +57,7 @@ from ...ir.node import Node
 from ...ir.ops import OPS
 from ...ir.rewrite import map_kernels, rename, with_bodies
 from ...ir.walk import binds, bodies, direct_reads, direct_writes, statements, writes
+from .monotonic import monotonic_bounds
 
 Body = tuple[Stmt, ...]
 ONE = Const(1, dtypes.int32)

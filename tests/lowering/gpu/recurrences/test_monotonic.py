@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.analysis.monotonic import monotonic_bounds
+from plusequals.lowering.gpu.recurrences.monotonic import monotonic_bounds
 
-from ..gpu.kernels import Case
+from ..kernels import Case
 
 
 @pytest.mark.parametrize(("start", "by", "least"), [

@@ -15,11 +15,11 @@ only.
 
 from __future__ import annotations
 
-from ..ir import dtypes
-from ..ir.expressions import Apply, Const, Read
-from ..ir.loops import Program, Stmt, Store, Update
-from ..ir.walk import direct_writes, statements
-from .accesses import collect_accesses
+from ...analysis.accesses import collect_accesses
+from ...ir import dtypes
+from ...ir.expressions import Apply, Const, Read
+from ...ir.loops import Program, Stmt, Store, Update
+from ...ir.walk import direct_writes, statements
 
 MAX_INCREMENT = 1 << 16
 """Increments below this cannot overflow in any feasible run."""

@@ -1,7 +1,7 @@
-"""Arrays that change places where a text cannot say it: arguments, on one side of a test.
+"""Arrays that change places where a text cannot say it: on one side of a test.
 
-There a name would be one of two arrays of the caller, which the language refuses. Their elements
-are exchanged instead, by copies.
+There a name would be one of two arrays, which the language may refuse. Their elements are exchanged
+instead, by copies.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...lowering.adjoint.kept import Names
-from ...lowering.ir.assignments import Block, Branch, Permute, Procedure, Statement
+from ...lowering.ir.assignments import Alloc, Block, Branch, Permute, Procedure, Statement
 from ...lowering.ir.rewrite import map_bodies
+from ...lowering.ir.walk import statements
 
 _Body = tuple[Statement, ...]
 
 
 def with_copies_under_tests(procedure: Procedure) -> Procedure:
-    """Return the procedure in which arguments do not change places under a test."""
+    """Return the procedure in which no arrays change places under a test, but for those of sizes
+    that a run computes, for which there is nothing to copy to before."""
     names = Names.above(procedure)
-    given = {parameter.node.id for parameter in procedure.parameters}
+    sized = {stmt.node.id for stmt in statements(procedure.body) if isinstance(stmt, Alloc)}
 
     def changed(body: _Body, tested: bool) -> _Body:
         return tuple(new for stmt in body for new in statement(stmt, tested))
 
     def statement(stmt: Statement, tested: bool) -> Iterator[Statement]:
-        if isinstance(stmt, Permute) and tested and given & {node.id for node in stmt.nodes}:
+        if isinstance(stmt, Permute) and tested and not sized & {node.id for node in stmt.nodes}:
             yield from _copies(stmt, names)
             return
         # what a loop in it exchanges has one place again after the loop

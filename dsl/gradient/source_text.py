@@ -39,7 +39,7 @@ from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Read, Select,
 from ...lowering.ir.indexing import Affine, Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, PAIR_OPS, neutral_of
-from ...lowering.ir.rewrite import Rewrite, rewrite
+from ...lowering.ir.rewrite import Rewrite, rewrite, substitute
 from ...lowering.ir.text import INFIX, Scope, reduction_name
 from ...lowering.ir.walk import direct_reads, direct_writes, free_symbols, statements, uses
 from .exchanges import with_copies_under_tests
@@ -394,6 +394,11 @@ def _with_letters_on_the_left(stmt: Assign) -> Assign:
     moved = tuple(r for r in stmt.free.ranges if r.symbol not in used)
     if not moved:
         return stmt
+    single = {r.symbol: r.lo for r in moved if (r.hi - r.lo).constant == 1}
+    if single:
+        ranges = tuple(r for r in stmt.free.ranges if r.symbol not in single)
+        stmt = replace(stmt, free=replace(stmt.free, ranges=ranges))
+        return _with_letters_on_the_left(*substitute((stmt,), single))
     free = tuple(r for r in stmt.free.ranges if r.symbol in used)
     if stmt.op is not None and not stmt.initialize:
         tests = [t for t in (stmt.free.where, stmt.reduced.where) if t is not None]

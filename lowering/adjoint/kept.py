@@ -176,12 +176,15 @@ class Kept:
             for write in self.written.get(node.id, ())
         )
 
-    def reads(self, expr: Expr, stmt: Statement, before: list[Statement]) -> Expr:
+    def reads(
+        self, expr: Expr, stmt: Statement, before: list[Statement], tests: Tests = ()
+    ) -> Expr:
         """Return an expression with the values that its reads had at a statement.
 
-        `before` receives the statements that keep them.
+        It is evaluated where `tests` hold, or do not; `before` receives the statements that keep
+        them.
         """
-        return self._changed(expr, stmt, before, ())
+        return self._changed(expr, stmt, before, tests)
 
     def _changed(self, expr: Expr, stmt: Statement, before: list[Statement], tests: Tests) -> Expr:
         """Return an expression evaluated where `tests` hold, or do not."""

@@ -29,7 +29,7 @@ from ..ir.ops import OPS
 from .activity import differentiable_reads
 from .complex_rules import operand_cotangents
 from .domains import independent, not_empty, parted, within_axes
-from .kept import Kept, Names, index_symbols
+from .kept import Kept, Names, Tests, index_symbols
 from .products import Product, combined, innermost, total
 from .rules import NotDifferentiable, apply, partials
 
@@ -47,12 +47,10 @@ class Terms:
     selected: Expr | None
     result: Read | None
     """The element that holds the value of the statement where that is needed; None for none."""
-    found: dict[tuple[Read, tuple[tuple[Expr, bool], ...]], list[Product]] = field(
-        default_factory=dict
-    )
+    found: dict[tuple[Read, Tests], list[Product]] = field(default_factory=dict)
     """The cotangents of each element that is read, by the tests that select it."""
 
-    def add(self, expr: Expr, cotangent: Product, tests: tuple[tuple[Expr, bool], ...]) -> None:
+    def add(self, expr: Expr, cotangent: Product, tests: Tests) -> None:
         """Add what an expression contributes, whose value has a cotangent; `tests` select it."""
         if not any(r.node.id in self.active for r in differentiable_reads(expr)):
             return
@@ -100,11 +98,12 @@ class Terms:
         condition = all_of(tests)
         for (read, choices), products in self.found.items():
             cotangents = combined(products)
-            index = kept.index(read.index, stmt, before)
-            chosen = [
-                test if wanted else apply("logical_not", test)
-                for test, wanted in ((kept.reads(t, stmt, before), w) for t, w in choices)
+            index = kept.index(read.index, stmt, before, choices)
+            held = [
+                (kept.reads(test, stmt, before, choices[:n]), wanted)
+                for n, (test, wanted) in enumerate(choices)
             ]
+            chosen = [test if wanted else apply("logical_not", test) for test, wanted in held]
             target = Access(self.cotangents[read.node.id], index)
             used = {symbol for at in index for symbol in index_symbols(at)}
             ranges, bounds = independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
@@ -114,14 +113,20 @@ class Terms:
             first, rest = parted([*not_empty(reduced, free), *conditions], reduced)
             first += within_axes(target, free) if rest else []
             if not rest:
-                yield from self._sum(target, cotangents, Domain(free, all_of(first)), reduced)
+                guarded = Domain(free, all_of(first))
+                yield from self._sum(target, cotangents, guarded, reduced, choices)
                 continue
             domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
-            value = self._written(cotangents, target, ranges)
+            value = self._written(cotangents, target, ranges, choices)
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
     def _sum(
-        self, target: Access, cotangents: list[Product], free: Domain, reduced: tuple[Range, ...]
+        self,
+        target: Access,
+        cotangents: list[Product],
+        free: Domain,
+        reduced: tuple[Range, ...],
+        choices: Tests,
     ) -> Iterator[Statement]:
         """Yield the statements that add sums of products, of which factors that all terms of a sum
         have stand outside; what a loop adds to one element is summed apart, in any order."""
@@ -140,7 +145,7 @@ class Terms:
             and all(size.constant is None or size.constant > 0 for size in sizes)
         )
         if not is_common and not (place.loops and reduced and not free.ranges):
-            value = self._written(cotangents, target, letters)
+            value = self._written(cotangents, target, letters, choices)
             domain = Domain(reduced)
             yield Assign(target, OPS["add"], False, value, free, domain, span=self.stmt.span)
             return
@@ -150,22 +155,26 @@ class Terms:
         if node.static_shape is None:
             self.kept.allocations.append(Alloc(node))
         sums = Access(node, tuple(var(r.symbol) - r.lo for r in free.ranges))
-        value = self._written(terms, target, letters)
+        value = self._written(terms, target, letters, choices)
         yield Assign(sums, OPS["add"], True, value, free, Domain(reduced), span=self.stmt.span)
         outside = common if is_common else Product(node.dtype)
-        whole = self._written([outside.times(Read(node, sums.index))], target, free.ranges)
+        outer = [outside.times(Read(node, sums.index))]
+        whole = self._written(outer, target, free.ranges, choices)
         yield Assign(target, OPS["add"], False, whole, free, span=self.stmt.span)
 
-    def _written(self, products: list[Product], target: Access, ranges: Sequence[Range]) -> Expr:
-        """Return a sum of products, of forward values that they had at the statement."""
+    def _written(
+        self, products: list[Product], target: Access, ranges: Sequence[Range], choices: Tests
+    ) -> Expr:
+        """Return a sum of products, of forward values that they had at the statement; where these
+        were not chosen, they are not read."""
         exprs = [e for one in products for e in (*one.over, *one.under)]
         among = {r.symbol for r in ranges}
         whole = Read(target.node, target.index)
-        return self._at_time(total(products, innermost((whole, *exprs), among)))
+        return self._at_time(total(products, innermost((whole, *exprs), among)), choices)
 
-    def _at_time(self, expr: Expr) -> Expr:
+    def _at_time(self, expr: Expr, choices: Tests) -> Expr:
         """Return a cotangent with the forward values that it had at the statement."""
-        known = self.kept.reads(expr, self.stmt, self.before)
+        known = self.kept.reads(expr, self.stmt, self.before, choices)
         if self.result is None:
             return known
         after, node = self.result.node, self.stmt.target.node

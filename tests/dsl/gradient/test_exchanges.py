@@ -46,3 +46,27 @@ def test_what_changes_places_without_a_test_is_written_as_that() -> None:
 
     text = pe.gradient(f, wrt="x").text(np.ones(2), np.ones(2))
     assert "_held" not in text
+
+
+def test_cotangents_of_arguments_are_exchanged_on_one_side_of_an_early_return() -> None:
+    text = """
+def f(x, y, n):
+    s = np.sum(np.sort(x))
+    if s < 0.0:
+        return s
+    k = 0
+    while k < n:
+        k += 1
+        x, y = y, x
+    if s > 5.0:
+        return s * x[0]
+    return s + np.sum(x * x * y)
+"""
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    g = pe.gradient(f, wrt=("x", "y"))
+    for n in range(3):
+        values = np.array([0.9, 0.4]), np.array([0.7, 1.2])
+        found = g(*map(np.copy, values), n)
+        again = pe.cd_from_source(g.source, g.names, backend="numpy")(*map(np.copy, values), n)
+        for one, other in zip(again, found, strict=True):
+            np.testing.assert_array_equal(one, other)

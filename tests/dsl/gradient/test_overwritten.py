@@ -16,6 +16,7 @@ import plusequals as pe
 from plusequals.base.diagnostic import CdError
 from tests.lowering.adjoint.moved import Moved
 from tests.lowering.adjoint.pending import flat
+from tests.programs.open_sizes import open_sizes
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.uniform(0.3, 1.2, 5), RNG.uniform(0.3, 1.2, 5)
@@ -294,3 +295,19 @@ def test_tensors_that_a_function_changes_keep_the_gradient_of_what_they_were(bac
         was = X * 0.5**times
         assert value == pytest.approx(np.sum(was * was * Y), rel=1e-14)
         np.testing.assert_allclose(w.grad[...], 2.0 * was * Y, rtol=1e-14)
+
+
+def test_what_is_not_chosen_is_not_kept_either() -> None:
+    text = """
+def f(x):
+    s = 0.4
+    for t in range(3):
+        x *= 1.1
+        s = np.tanh((np.sin(x[2]) if s < -1.0 else 0.7) + 0.5 * s)
+    return s + np.sum(x * x)
+"""
+    with open_sizes(True):
+        f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+        g = pe.gradient(f, wrt="x")
+        for size in (3, 2):  # the interpreter raises where `x[2]` is read of two
+            np.testing.assert_allclose(g(X[:size].copy()), 2 * 1.1**6 * X[:size], rtol=1e-14)

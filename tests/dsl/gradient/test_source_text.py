@@ -119,3 +119,13 @@ def test_a_letter_is_bound_with_its_range_where_constants_exclude_its_uses() -> 
     again = pe.cd_from_source(g.source, g.names, backend="numpy")(*given)
     for one, other in zip(again, found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("op", ["//=", "%=", "*=", "-="])
+def test_updates_over_an_axis_of_one_element_need_no_reduction(op: str) -> None:
+    text = f"def f(x, n):\n    n[:, None] {op} np.fmax(n[2:3], 2)\n    return np.sum(x * x * n)\n"
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    g, x, n = pe.gradient(f, wrt="x"), np.arange(4.0), np.array([7, 3, 5, 9])
+    found = g(x, n.copy())
+    again = pe.cd_from_source(g.source, g.names, backend="numpy")(x, n.copy())
+    np.testing.assert_array_equal(again, found)

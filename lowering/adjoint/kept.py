@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import count
+from operator import is_
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE, Span
@@ -122,20 +124,24 @@ class Place:
 
     number: int
     loops: Loops
+    lists: tuple[int, ...] = ()
+    """The lists of statements that it is in, numbered, outermost first."""
 
 
 def places(body: Sequence[Statement]) -> dict[int, Place]:
     """Return the places of all statements of a body, by the `id` of each."""
     found: dict[int, Place] = {}
+    numbers = count()
 
-    def visit(stmts: Sequence[Statement], loops: Loops) -> None:
+    def visit(stmts: Sequence[Statement], loops: Loops, lists: tuple[int, ...]) -> None:
+        lists = (*lists, next(numbers))
         for stmt in stmts:
-            found[id(stmt)] = Place(len(found), loops)
+            found[id(stmt)] = Place(len(found), loops, lists)
             inner = (*loops, stmt) if isinstance(stmt, For | While) else loops
             for nested in bodies(stmt):
-                visit(nested, inner)
+                visit(nested, inner, lists)
 
-    visit(body, ())
+    visit(body, (), ())
     return found
 
 
@@ -166,6 +172,8 @@ class Kept:
     arrays: dict[tuple[int, int], Node] = field(default_factory=dict)
     values: dict[tuple[Read, int, Tests], Node] = field(default_factory=dict)
     """The arrays that keep single values of a statement, by read, statement and tests."""
+    kept_at: dict[Node | Read, list[tuple[Place, Tests, Node]]] = field(default_factory=dict)
+    """Where arrays and single values are kept, under which tests, and in which arrays."""
     allocations: list[Alloc] = field(default_factory=list)
     """Those of run-time shape, which have to be allocated before the outermost loop."""
 
@@ -264,11 +272,15 @@ class Kept:
         iteration = tuple(_iteration(loop) for loop in place.loops)
         at = (*iteration, *(var(r.symbol) - r.lo for r in points))
         key = read, place.number, tests
+        if not points and (same := self._elsewhere(read, place, tests)) is not None:
+            self.values[key] = same
         if key not in self.values:
             sizes = (self.bounded(r.hi - r.lo, place.loops) for r in points)
             shape = (*self._trip_counts(place.loops), *sizes)
             kept = self.names.array(f"{read.node.label}_kept", shape, read.dtype)
             self.values[key] = kept
+            if not points:
+                self.kept_at.setdefault(read, []).append((place, tests, kept))
             if kept.static_shape is None:
                 self.allocations.append(Alloc(kept))
             value: Expr = read
@@ -285,6 +297,25 @@ class Kept:
             before.append(Assign(target, None, False, value, Domain(over)))
         return Read(self.values[key], at, read.span)
 
+    def _elsewhere(self, what: Node | Read, place: Place, tests: Tests) -> Node | None:
+        """Return the array that keeps the same value at another place, which every iteration
+        passes that passes this one; None where there is none."""
+        nodes = [what] if isinstance(what, Node) else [
+            part.node for part in walk(what) if isinstance(part, Read)
+        ]  # fmt: skip
+        written = [w.number for node in nodes for w in self.written.get(node.id, ())]
+        for other, under, kept in self.kept_at.get(what, ()):
+            same_loops = len(other.loops) == len(place.loops)
+            same_loops = same_loops and all(map(is_, other.loops, place.loops))
+            if min(other.number, place.number) < 0 or under not in ((), tests) or not same_loops:
+                continue
+            first, last = sorted((other.number, place.number))
+            depth = len(other.lists)
+            lists = place.lists if first < other.number else place.lists[:depth]
+            if lists == other.lists and not any(first <= number < last for number in written):
+                return kept
+        return None
+
     def index(
         self, index: tuple[Index, ...], stmt: Statement, before: list[Statement], tests: Tests = ()
     ) -> tuple[Index, ...]:
@@ -300,10 +331,13 @@ class Kept:
         """Return the array that keeps a node, and the subscripts of the iteration in it."""
         iteration = tuple(_iteration(loop) for loop in place.loops)
         key = node.id, place.number
+        if (same := self._elsewhere(node, place, ())) is not None:
+            self.arrays[key] = same
         if key not in self.arrays:
             shape = (*self._trip_counts(place.loops), *self.sizes(node, place))
             kept = self.names.array(f"{node.label}_kept", shape, node.dtype)
             self.arrays[key] = kept
+            self.kept_at.setdefault(node, []).append((place, (), kept))
             if kept.static_shape is None:
                 self.allocations.append(Alloc(kept))
             before.append(self.names.copied(kept, node, at=iteration))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import plusequals as pe
+from plusequals import cd
 from plusequals.lowering.adjoint.kept import Names, upper_bound
 from plusequals.lowering.ir.indexing import Symbol, const, floordiv, minimum, multiply, var
 
@@ -55,3 +60,20 @@ def test_new_names_are_above_all_others() -> None:
     ids = [n.id for n in (*procedure.locals, *procedure.results)]
     assert node.id > max([p.node.id for p in procedure.parameters] + ids)
     assert names.symbol("i") != names.symbol("i")
+
+
+def test_one_value_is_kept_once() -> None:
+    @cd
+    def f(p: Any, table: Any) -> Any:
+        x = p[0]
+        for _ in range(4):
+            k = int(x)
+            x = table[k] + (x - k) * (table[k + 1] - table[k])
+        return x
+
+    g = pe.gradient(f, wrt="p")
+    table = np.arange(10.0) ** 1.1
+    assert [one.name for one in g.kept(np.array([2.5]), table).arrays].count("k_kept") == 1
+    step = 1e-6
+    difference = f(np.array([2.5 + step]), table) - f(np.array([2.5 - step]), table)
+    assert np.allclose(g(np.array([2.5]), table), difference / (2 * step))

@@ -409,6 +409,6 @@ def test_what_the_last_row_names_is_there_after_it(dtype: str, total: str, read:
     found, expected = ([np.zeros(70, dtype) for _ in "yz"] for _ in range(2))
     function(text)(x, *found)
     names: dict[str, Any] = {"np": np}
-    exec(text, names)  # noqa: S102 - the text is above
+    exec(text, names)
     names["f"](x, *expected)
     assert all(map(np.array_equal, found, expected))

@@ -453,10 +453,18 @@ def test_scalars_that_loops_beside_reductions_assign(assigned: str, total: str, 
         f"    r = {total}\n    return r, last\n"
     )
     names: dict[str, Any] = {"np": np}
-    exec(text, names)  # noqa: S102 - the text is above
+    exec(text, names)
     v = np.arange(1.0, size + 1) * 0.37
     found, wanted = np.zeros(size), np.zeros(size)
     with settings.override(threads=1):
         given = pe.cd_from_source(text, names)(v, found)
     expected = names["f"](v, wanted)
     assert np.allclose(given, expected, rtol=1e-12) and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("total", ("np.sum(v)", "np.max(v)", "v @ v"))
+def test_scalars_that_loops_only_accumulate_have_lanes(total: str) -> None:
+    made = pe.cd_from_source(f"def f(v):\n    r = {total}\n    return r\n", {"np": np})
+    program = scheduled(made.procedure(np.ones(40)))
+    loops = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+    assert any(loop.kind == "vector" and loop.hi.constant == 32 for loop in loops)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..base.diagnostic import CdValueError, Diagnostic, nearest
 from ..base.garbage_collector import gc_paused
 from ..base.lazy_import import lazy_modules
+from .analysis.carried_scalars import verify_scalars
 from .analysis.conflicting_iterations import has_conflicting_iterations
 from .analysis.effects import summarize
 from .analysis.privatization import annotate_private
@@ -259,6 +260,7 @@ def _run(
             observe(stage.name, program)
         if verify is not None and (program is not before or stage.name == "lower"):
             verify(program)
+            verify_scalars(program)
     return program, tuple(decisions)
 
 

@@ -111,7 +111,7 @@ def find_accumulation(
     initial = [stmt for stmt in body.before if stmt.access.node == node]
     if len(values) != len(definitions) or node.id in values or len(initial) != (not node.rank):
         return None
-    if not _are_before(definitions):
+    if not _are_before(definitions) or _reads_any(body.after, body.inner):
         return None
     term = _inline_scalars(body.update.value, values)
     acc, start, rest = node, body.before, body.after
@@ -222,6 +222,13 @@ def _are_before(named: Sequence[Store]) -> bool:
             return False
         left.discard(stmt.access.node.id)
     return True
+
+
+def _reads_any(body: Body, named: Sequence[Store]) -> bool:
+    """Whether statements after the terms read the value that a name has in the last one of them:
+    names are substituted, and have no value afterwards."""
+    ids = {stmt.access.node.id for stmt in named}
+    return any(node.id in ids for stmt in statements(body) for node in direct_reads(stmt))
 
 
 def _inline_scalars(value: Expr, names: Mapping[int, Expr]) -> Expr:

@@ -17,12 +17,19 @@ a value of one iteration: lanes may each have one. Any other carries a value on:
 >>> carried = carried_scalars(program)
 >>> sorted(node.label for node in program.locals if not node.rank and node.id in carried)
 ['last']
+
+Lanes share no scalar: `verify_scalars` refuses a vector loop that stores one which another lane, or
+what comes after the loop, reads (by liveness, in each list of statements from its end).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import field
 
+from ...base.dataclass import dataclass
+from ...base.diagnostic import CdInternalError, Diagnostic, Label
+from ..ir.assignments import Break, Continue
 from ..ir.loops import For, If, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.walk import bodies, direct_reads, direct_writes, statements, writes
@@ -67,3 +74,109 @@ def _visit(body: Iterable[Stmt], defined: set[int], carried: set[int]) -> None:
 
 def _forget(nodes: Iterable[Node], defined: set[int]) -> None:
     defined.difference_update(node.id for node in nodes)
+
+
+# ---------------------------------------------------------------------------------- the invariants
+
+
+def verify_scalars(program: Program) -> None:
+    """Verify that vector loops store no scalar that another lane, or what comes after, reads, and
+    that what is read of temporaries is written. Raises CdInternalError naming every problem."""
+    body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    given = (*program.results, *(parameter.node for parameter in program.parameters))
+    live = frozenset(node.id for node in given if not node.rank)
+    problems = [
+        _problem(program, loop, f"lanes of the loop over {loop.symbol.name} share `{label}`")
+        for loop, label in _Liveness().shared(body, live, live)
+    ]
+    problems += [
+        _problem(program, stmt, f"nothing writes `{label}`")
+        for stmt, label in _unwritten(program, body)
+    ]
+    if problems:
+        raise CdInternalError(*problems)
+
+
+def _problem(program: Program, stmt: Stmt, text: str) -> Diagnostic:
+    helps = ("this is a fault of plusequals, not of your function; please report this text",)
+    return Diagnostic("CD0901", f"{program.name}: {text}", (Label(stmt.span),), helps)
+
+
+def _unwritten(program: Program, body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str]]:
+    """Yield the statements that read a temporary scalar which no statement writes."""
+    inside = statements(body)
+    written = {node.id for stmt in inside for node in direct_writes(stmt)}
+    pending = {node.id for node in program.locals if not node.rank} - written
+    for stmt in inside if pending else ():
+        yield from ((stmt, node.label) for node in direct_reads(stmt) if node.id in pending)
+
+
+Scalars = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Liveness:
+    """The liveness of scalars in the statements of one program."""
+
+    effects: dict[int, tuple[Scalars, Scalars]] = field(default_factory=dict)
+    """What a statement reads before it stores it, and what it surely stores, by its `id`."""
+
+    def shared(
+        self, body: Iterable[Stmt], after: Scalars, jump: Scalars
+    ) -> Iterator[tuple[For, str]]:
+        """Yield the vector loops among statements, and inside of them, with each scalar that they
+        store and that is live elsewhere: `after` are live after all of them, `jump` after those
+        that leave early."""
+        for stmt in reversed(tuple(body)):
+            exposed, stored = self.of(stmt)
+            end = jump
+            if isinstance(stmt, For | While):
+                end = after = after | exposed
+            if isinstance(stmt, For) and stmt.kind == "vector":
+                stores = (s for s in statements(stmt.body) if isinstance(s, Store))
+                nodes = {s.access.node.id: s.access.node for s in stores}
+                yield from ((stmt, nodes[n].label) for n in sorted(after & nodes.keys()))
+            for inner in bodies(stmt):
+                yield from self.shared(inner, after, end)
+            after = exposed | (after - stored)
+            if _leaves(stmt):
+                after |= jump
+
+    def of(self, stmt: Stmt) -> tuple[Scalars, Scalars]:
+        """Return what a statement reads before it stores it, and what it surely stores."""
+        if id(stmt) not in self.effects:
+            self.effects[id(stmt)] = self.effects_of(stmt)
+        return self.effects[id(stmt)]
+
+    def effects_of(self, stmt: Stmt) -> tuple[Scalars, Scalars]:
+        """Return the same, not remembered."""
+        exposed = frozenset(node.id for node in direct_reads(stmt) if not node.rank)
+        stored = Scalars()
+        sides = [self.of_list(inner) for inner in bodies(stmt)]
+        for inner, _ in sides:
+            exposed |= inner
+        match stmt:
+            case Store():
+                stored = frozenset((stmt.access.node.id,))
+            case If():
+                stored = sides[0][1] & sides[1][1]
+            case For() if ((stmt.hi - stmt.lo).constant or 0) * stmt.step > 0:
+                stored = sides[0][1]
+        return exposed, stored
+
+    def of_list(self, body: Iterable[Stmt]) -> tuple[Scalars, Scalars]:
+        """Return the same for statements one after the other."""
+        exposed, stored, leaves = Scalars(), Scalars(), False
+        for stmt in body:
+            inner, after = self.of(stmt)
+            exposed |= inner - stored
+            leaves |= _leaves(stmt)
+            stored |= Scalars() if leaves else after
+        return exposed, stored
+
+
+def _leaves(stmt: Stmt) -> bool:
+    """Whether a statement may leave the list that it is in early."""
+    if isinstance(stmt, If):
+        return any(_leaves(nested) for inner in bodies(stmt) for nested in inner)
+    return isinstance(stmt, Break | Continue)

@@ -32,6 +32,7 @@ from plusequals.backends.interface import Code
 from plusequals.backends.interpreter import InterpretedCode
 from plusequals.base import settings
 from plusequals.base.diagnostic import CdError, CdInternalError
+from plusequals.lowering.analysis.carried_scalars import verify_scalars
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.loops import Program as Loops
 from plusequals.lowering.ir.verify import verify_program
@@ -174,6 +175,7 @@ def _passes(case: Case) -> None:
     for (_, before), (name, now) in itertools.pairwise(stages):
         if now != before and case.finding is None:
             verify_program(now)
+            verify_scalars(now)
             outcome = _call(case, batch.Loops(now))
             rounds = name in ("vectorize_reductions", "form_fma")
             _same(case, name.replace(" ", "_"), outcome, rounds, exact)

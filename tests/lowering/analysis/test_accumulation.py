@@ -102,6 +102,8 @@ NONE = {
     "a name of what the element was": AROUND.format("t = y[i, j]", "")
     + "\n        y[i, j] = y[i, j] * t",
     "a name of what the row was": ROWS.format("p = y[i, 0] * 2") + "\n        y[i, j] += p",
+    "a name of the last term": PLAIN.replace("            y", "            t = v[k]\n            y")
+    + "\n        y[i, j] = y[i, j] * t",
     "a row before": ROWS.format("v[i] = 2"),
     "a test of rows": ROWS.format("if a[i, 0] > 1:\n        v[i] = 2"),
     "left early": PLAIN + "\n        if y[i, j] > 9:\n            break",

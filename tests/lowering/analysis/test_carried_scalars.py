@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from plusequals.lowering.analysis.carried_scalars import carried_scalars, stores_carried
-from plusequals.lowering.ir.loops import For
-from plusequals.lowering.ir.walk import statements
+from plusequals.base.diagnostic import CdInternalError
+from plusequals.lowering.analysis.carried_scalars import (
+    carried_scalars,
+    stores_carried,
+    verify_scalars,
+)
+from plusequals.lowering.ir.loops import For, Program, Stmt, Store
+from plusequals.lowering.ir.rewrite import map_kernels, map_statements
+from plusequals.lowering.ir.walk import statements, writes
 
 from ..shown import lowered
 
@@ -37,3 +45,98 @@ def test_what_is_read_after_a_loop_is_carried() -> None:
     (loop,) = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
     assert stores_carried(loop.body, found)
     assert not stores_carried(loop.body, frozenset())
+
+
+def test_what_is_only_accumulated_is_for_a_reduction() -> None:
+    program = lowered("d = x.max()\ny[0] = d", y="i64[9]", x="i64[9]")
+    (loop,) = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+    carried = carried_scalars(program)
+    assert {node.id for node in writes(loop.body)} <= carried
+    assert not stores_carried(loop.body, carried)
+
+
+def vectors(program: Program) -> Program:
+    """Return the program with its innermost loops over lanes."""
+
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
+        innermost = isinstance(stmt, For) and not any(isinstance(s, For) for s in stmt.body)
+        return (replace(stmt, kind="vector") if isinstance(stmt, For) and innermost else stmt,)
+
+    return map_kernels(program, lambda body: map_statements(body, change))
+
+
+LANES = {
+    "a name": ("d = x[t] * 2; y[t] = d", "y[0] = 1.0", True),
+    "read after": ("d = x[t]", "y[0] = d", False),
+    "read before": ("y[t] = d; d = x[t]", "y[0] = 1.0", False),
+    "read after another value": ("d = x[t]; y[t] = d", "d = 2.0; y[0] = d", True),
+    "read after a value on one side": (
+        "d = x[t]; y[t] = d", "if x[0] > 0:\n    d = 2.0\ny[0] = d", False,
+    ),
+    "read after a value on both sides": (
+        "d = x[t]; y[t] = d", "if x[0] > 0:\n    d = 2.0\nelse:\n    d = 3.0\ny[0] = d", True,
+    ),
+    "read by a later loop": (
+        "d = x[t]", "for u in range(3):\n    for w in range(2):\n        y[w] = d", False,
+    ),
+    "a value of each iteration of a later loop": (
+        "d = x[t]; y[t] = d", "for u in range(3):\n    d = x[u]\n    y[u] = d", True,
+    ),
+    "read after a loop that gives another value": (
+        "d = x[t]; y[t] = d", "for u in range(3):\n    d = x[u]\ny[0] = d", True,
+    ),
+    "read after a loop that may have no iteration": (
+        "d = x[t]; y[t] = d", "for u in range(k[0]):\n    d = x[u % 9]\ny[0] = d", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_lanes_share_no_scalar(name: str) -> None:
+    inside, after, is_fine = LANES[name]
+    body = inside.replace("; ", "\n    ")
+    later = after.replace("; ", "\n")
+    text = f"d = 1.0\nfor t in range(9):\n    {body}\n{later}"
+    program = lowered(text, y="f64[9]", x="f64[9]", **({"k": "i64[1]"} if "k[" in text else {}))
+    verify_scalars(program)
+    changed = replace(
+        program, kernels=tuple(replace(k, body=_first_vector(k.body)) for k in program.kernels)
+    )
+    if is_fine:
+        verify_scalars(changed)
+    else:
+        with pytest.raises(CdInternalError, match="lanes of the loop over t share `d`"):
+            verify_scalars(changed)
+
+
+def _first_vector(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    first = next(s for s in body if isinstance(s, For))
+    return tuple(replace(first, kind="vector") if s is first else s for s in body)
+
+
+def test_what_a_loop_around_reads_in_its_next_iteration_is_shared() -> None:
+    text = """d = 1.0
+for u in range(3):
+    y[u] = d
+    for t in range(9):
+        d = x[t]
+        y[t] = d
+    if x[u] > 0:
+        {}
+    d = 2.0"""
+    types = {"y": "f64[9]", "x": "f64[9]"}
+    verify_scalars(vectors(lowered(text.format("y[u] = 2.0"), **types)))
+    for made in (text.format("continue"), text.format("break") + "\ny[0] = d"):
+        with pytest.raises(CdInternalError, match="lanes of the loop over t share `d`"):
+            verify_scalars(vectors(lowered(made, **types)))
+
+
+def test_what_is_read_is_written() -> None:
+    program = lowered("d = x[0]\ny[0] = d", y="f64[9]", x="f64[9]")
+
+    def without(stmt: Stmt) -> tuple[Stmt, ...]:
+        return () if isinstance(stmt, Store) and not stmt.access.index else (stmt,)
+
+    verify_scalars(program)
+    with pytest.raises(CdInternalError, match="nothing writes `d`"):
+        verify_scalars(map_kernels(program, lambda body: map_statements(body, without)))

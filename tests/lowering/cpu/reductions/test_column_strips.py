@@ -395,3 +395,20 @@ def test_long_strips_where_no_cache_holds_all_rows(name: str, size: tuple[int, i
     long = [one.bytes for one in program.locals if one.label == "strip" and one.purpose == "panel"]
     assert bool(long) == (size[1] // 2 >= 32), "as many as a thread has, beyond four registers"
     assert all(one <= target.l1_bytes // 2 for one in long)
+
+
+@pytest.mark.parametrize("read", ["y[c] = {} + last", "y[c] = {}\n        z[c] = last"])
+@pytest.mark.parametrize("total", ["np.max(x[:, c])", "np.min(x[:, c])", "np.sum(x[:, c])"])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+def test_what_the_last_row_names_is_there_after_it(dtype: str, total: str, read: str) -> None:
+    text = (
+        "def f(x, y, z):\n    m, n = x.shape\n    for c in range(n):\n        last = x[0, 0]\n"
+        f"        for t in range(m):\n            last = x[t, c]\n        {read.format(total)}\n"
+    )
+    x = (np.arange(9 * 70).reshape(9, 70) * 7 % 13 - 5).astype(dtype)
+    found, expected = ([np.zeros(70, dtype) for _ in "yz"] for _ in range(2))
+    function(text)(x, *found)
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    names["f"](x, *expected)
+    assert all(map(np.array_equal, found, expected))

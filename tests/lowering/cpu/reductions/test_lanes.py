@@ -484,3 +484,11 @@ def test_a_loop_that_a_sum_leaves_stays() -> None:
     names: dict[str, Any] = {}
     exec(text, names)
     assert pe.cd_from_source(text)(x) == names["f"](x)
+
+
+@pytest.mark.parametrize("total", ("np.sum(v)", "np.max(v)", "v @ v"))
+def test_scalars_that_loops_only_accumulate_have_lanes(total: str) -> None:
+    made = pe.cd_from_source(f"def f(v):\n    r = {total}\n    return r\n", {"np": np})
+    program = scheduled(made.procedure(np.ones(40)))
+    loops = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+    assert any(loop.kind == "vector" and loop.hi.constant == 32 for loop in loops)

@@ -99,7 +99,8 @@ def verify_scalars(program: Program) -> None:
 
 def _problem(program: Program, stmt: Stmt, text: str) -> Diagnostic:
     helps = ("this is a fault of plusequals, not of your function; please report this text",)
-    return Diagnostic("CD0901", f"{program.name}: {text}", (Label(getattr(stmt, "span", NOWHERE)),), helps)
+    label = Label(getattr(stmt, "span", NOWHERE))
+    return Diagnostic("CD0901", f"{program.name}: {text}", (label,), helps)
 
 
 def _unwritten(program: Program, body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str]]:

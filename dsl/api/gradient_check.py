@@ -62,6 +62,8 @@ class ParameterCheck:
     """The difference of these, relative to the larger one."""
     reference_digits: float
     """To how many digits the differences agree among themselves there."""
+    is_zero: bool = False
+    """Whether all derivatives are zero, by both: the function may be constant by steps."""
 
     @property
     def digits(self) -> float:
@@ -91,7 +93,12 @@ class GradientCheck:
         rows = [head, *(_row(one) for one in self.parameters)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in rows)
-        return "\n".join(line.rstrip() for line in lines)
+        zeros = [f"`{one.name}`" for one in self.parameters if one.is_zero]
+        notes = [
+            f"all derivatives in {', '.join(zeros)} are 0: the function depends on it through "
+            "integers, positions or tests alone, or not at all"
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), *(notes if zeros else ())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +258,7 @@ def _check(name: str, at: _Argument, compared: Sequence[_Compared]) -> Parameter
     return ParameterCheck(
         name, at.value.shape, len(compared), few, worst.index, worst.derivative,
         worst.reference, worst.disagreement, _reference_digits(worst),
+        bool(compared) and all(one.derivative == 0 == one.reference for one in compared),
     )  # fmt: skip
 
 
@@ -269,7 +277,10 @@ def _require(
         helps = ("look at the statements: `pe.gradient(...).text(...)`",)
         if _reference_digits(one) < digits:
             known = f"{_reference_digits(one):.1f}"
-            text = f"the differences agree among themselves to {known} digits: is there a kink?"
+            text = (
+                f"the differences agree among themselves to {known} digits: is there a kink, or a "
+                "step (an integer, a position, a rounding)?"
+            )
             helps = (text,)
         raise CdValueError(Diagnostic("CD0485", message, helps=helps))
 

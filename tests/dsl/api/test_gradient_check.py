@@ -106,3 +106,12 @@ def test_arguments_come_in_a_tuple() -> None:
     no_tuple: Any = np.ones(2)
     with pytest.raises(TypeError, match="CD0875"):
         pe.check_gradient(rectified, no_tuple, wrt="x")
+
+
+def test_what_is_constant_by_steps_is_told() -> None:
+    @cd
+    def steps(p: Any, q: Any) -> Any:
+        return np.sum(np.round(p) * 2.0) + np.sum(q)
+
+    report = str(pe.check_gradient(steps, (np.array([1.3, 7.2]), np.ones(2)), wrt=("p", "q")))
+    assert "all derivatives in `p` are 0" in report

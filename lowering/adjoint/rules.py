@@ -203,18 +203,30 @@ def _between(x: Expr) -> Expr:
     return Apply(OPS["and"], (above, apply("lt", x, number(1.0, x.dtype))), dtypes.bool_)
 
 
-def _inverse_root(sign: str, negative: bool = False) -> Rule:
-    """The derivative of the inverse sine and its siblings: one over the root of `1 +- x*x`."""
-
-    def derivative(x: Expr, _: Expr) -> Expr:
-        inside = _beside_square(x, sign) if sign != "x" else _minus_one(x)
-        return _over(-1.0 if negative else 1.0, Apply(OPS["sqrt"], (inside,), x.dtype))
-
-    return _of_one(derivative)
+def _between_ones(x: Expr) -> Expr:
+    """Return `1 - x*x` as a product, which keeps its digits near one."""
+    one = number(1.0, x.dtype)
+    return apply("mul", apply("sub", one, x), apply("add", one, x))
 
 
-def _minus_one(x: Expr) -> Expr:
-    return apply("sub", _square(x), number(1.0, x.dtype))
+def _inverse_sine(factor: float) -> Rule:
+    """The derivative of the inverse sine and cosine."""
+    return _of_one(lambda x, y: _over(factor, _call("sqrt", _between_ones(x))))
+
+
+def _inverse_sinh(x: Expr, _: Expr) -> Expr:
+    """One over the root of `1 + x*x`, which overflows for no real number."""
+    one = number(1.0, x.dtype)
+    if x.dtype.kind == "c":
+        return _over(1.0, _call("sqrt", _beside_square(x, "add")))
+    return _over(1.0, Apply(OPS["hypot"], (one, x), x.dtype))
+
+
+def _inverse_cosh(x: Expr, _: Expr) -> Expr:
+    """One over the root of `x*x - 1`, by factors: it keeps its digits near one."""
+    one = number(1.0, x.dtype)
+    roots = [_call("sqrt", apply(sign, x, one)) for sign in ("sub", "add")]
+    return _over(1.0, apply("mul", *roots))
 
 
 def _call(name: str, x: Expr) -> Expr:
@@ -246,15 +258,15 @@ _RULES: dict[str, Rule] = {
     "sin": _of_one(lambda x, y: _call("cos", x)),
     "cos": _of_one(lambda x, y: apply("neg", _call("sin", x))),
     "tan": _of_one(lambda x, y: _beside_square(y, "add")),
-    "arcsin": _inverse_root("sub"),
-    "arccos": _inverse_root("sub", negative=True),
+    "arcsin": _inverse_sine(1.0),
+    "arccos": _inverse_sine(-1.0),
     "arctan": _of_one(lambda x, y: _over(1.0, _beside_square(x, "add"))),
     "sinh": _of_one(lambda x, y: _call("cosh", x)),
     "cosh": _of_one(lambda x, y: _call("sinh", x)),
     "tanh": _of_one(lambda x, y: _beside_square(y, "sub")),
-    "arcsinh": _inverse_root("add"),
-    "arccosh": _inverse_root("x"),
-    "arctanh": _of_one(lambda x, y: _over(1.0, _beside_square(x, "sub"))),
+    "arcsinh": _of_one(_inverse_sinh),
+    "arccosh": _of_one(_inverse_cosh),
+    "arctanh": _of_one(lambda x, y: _over(1.0, _between_ones(x))),
     "erf": _of_one(lambda x, y: _gauss(x, _ROOT_PI)),
     "erfc": _of_one(lambda x, y: _gauss(x, -_ROOT_PI)),
     "relu": _of_one(lambda x, y: _where("gt", x, _zero_of(x), 1.0, 0.0, x.dtype)),

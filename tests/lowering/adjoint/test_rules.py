@@ -99,3 +99,21 @@ def test_signs_and_steps_have_derivatives() -> None:
         d_x, d_y = pe.gradient(f, wrt=("x", "y"))(x, y)
     assert d_x.tolist() == [1.0, 1.0, -1.0, 0.0]
     assert d_y.tolist() == [0.0, 0.0, 0.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "derivative"),
+    [
+        ("arcsinh", 1e180, 1e-180),
+        ("arccosh", 1e180, 1e-180),
+        ("arccosh", 1.0 + 2.0**-40, 2.0**19.5 / (1.0 + 2.0**-41) ** 0.5),
+        ("arcsin", 1.0 - 2.0**-40, 2.0**19.5 / (1.0 - 2.0**-41) ** 0.5),
+        ("arctanh", 1.0 - 2.0**-40, 2.0**39 / (1.0 - 2.0**-41)),
+    ],
+)
+def test_derivatives_keep_their_digits_near_one_and_far_out(
+    name: str, at: float, derivative: float
+) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    return np.{name}(x)\n", {"np": np})
+    found = pe.gradient(f, wrt="x")(at)
+    assert abs(found / derivative - 1) < 1e-14

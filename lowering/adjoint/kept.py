@@ -206,8 +206,8 @@ class Kept:
         if isinstance(expr, Read) and not self.is_stable(expr.node, place):
             points = self._points(expr, stmt, place, tests)
             if points is not None:
-                return self._point(expr, points, place, before, tests)
-            kept, iteration = self.array(expr.node, place, before)
+                return self._point(expr, points, place, before, tests, _span(stmt))
+            kept, iteration = self.array(expr.node, place, before, _span(stmt))
             index = self.index(expr.index, stmt, before, tests)
             return Read(kept, (*iteration, *index), expr.span)
         return rebuild(
@@ -226,8 +226,8 @@ class Kept:
         own = replace(place, number=-1 - place.number)  # beside what is kept before the statement
         points = self._points(read, replace(stmt, reduced=Domain()), place, ())
         if points is not None:
-            return self._point(read, points, own, after, ())
-        kept, iteration = self.array(read.node, own, after)
+            return self._point(read, points, own, after, (), stmt.span)
+        kept, iteration = self.array(read.node, own, after, stmt.span)
         return Read(kept, (*iteration, *read.index), read.span)
 
     def _points(
@@ -267,8 +267,9 @@ class Kept:
         place: Place,
         before: list[Statement],
         tests: Tests,
+        span: Span,
     ) -> Read:
-        """Return the read of a value that is kept for points of a statement."""
+        """Return the read of a value that is kept for points of a statement, at `span`."""
         iteration = tuple(_iteration(loop) for loop in place.loops)
         at = (*iteration, *(var(r.symbol) - r.lo for r in points))
         key = read, place.number, tests
@@ -294,7 +295,7 @@ class Kept:
             over = tuple(Range(r.symbol, const(0), r.hi - r.lo) for r in points)
             target = Access(kept, (*iteration, *(var(r.symbol) for r in points)))
             value = substitute_expr(value, from_zero)
-            before.append(Assign(target, None, False, value, Domain(over)))
+            before.append(Assign(target, None, False, value, Domain(over), span=span))
         return Read(self.values[key], at, read.span)
 
     def _elsewhere(self, what: Node | Read, place: Place, tests: Tests) -> Node | None:
@@ -326,9 +327,10 @@ class Kept:
         )
 
     def array(
-        self, node: Node, place: Place, before: list[Statement]
+        self, node: Node, place: Place, before: list[Statement], span: Span = NOWHERE
     ) -> tuple[Node, tuple[Affine, ...]]:
-        """Return the array that keeps a node, and the subscripts of the iteration in it."""
+        """Return the array that keeps a node, and the subscripts of the iteration in it; `span` is
+        what reads it."""
         iteration = tuple(_iteration(loop) for loop in place.loops)
         key = node.id, place.number
         if (same := self._elsewhere(node, place, ())) is not None:
@@ -340,7 +342,7 @@ class Kept:
             self.kept_at.setdefault(node, []).append((place, (), kept))
             if kept.static_shape is None:
                 self.allocations.append(Alloc(kept))
-            before.append(self.names.copied(kept, node, at=iteration))
+            before.append(self.names.copied(kept, node, at=iteration, span=span))
         return self.arrays[key], iteration
 
     def whole(
@@ -382,6 +384,11 @@ class Kept:
                 raise NotDifferentiable(text, loops[0].span if loops else NOWHERE)
             index = bound
         return index
+
+
+def _span(stmt: Statement) -> Span:
+    span: Span = getattr(stmt, "span", NOWHERE)
+    return span
 
 
 def _iteration(loop: For | While) -> Affine:

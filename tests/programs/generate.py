@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import flow_text, nested_text, python_text, scratch_text, statements
+from . import carried_text, flow_text, nested_text, python_text, scratch_text, statements
 from .layouts import READABLE
 from .model import ArgSpec, Program
 from .writer import Refused, Writer
@@ -16,7 +16,7 @@ from .writer import Refused, Writer
 NOTATIONS = ("array", "index", "mixed")
 SIZED = ("nest", "large")
 """Nests with scratch arrays, small ones and large ones."""
-KINDS = (*NOTATIONS, *SIZED, "python", "flow", "nested")
+KINDS = (*NOTATIONS, *SIZED, "python", "flow", "nested", "carried")
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
 SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
@@ -45,6 +45,8 @@ def generate(rng: random.Random, kind: str | None = None, dynamic: bool = False)
                 return flow_text.program(rng)
             if chosen == "nested":
                 return nested_text.program(rng)
+            if chosen == "carried":
+                return carried_text.program(rng)
             if chosen in SIZED:
                 return scratch_text.program(rng, large=chosen == "large")
             return _program(rng, chosen, dynamic)

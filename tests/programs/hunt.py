@@ -9,6 +9,7 @@
     python -m tests.programs.hunt --programs 2000 --seed 7 --jobs 2 --warm
     python -m tests.programs.hunt --programs 5000 --seed 8 --jobs 2 --kind flow --settings random
     python -m tests.programs.hunt --programs 5000 --seed 9 --jobs 2 --kind nested --settings random
+    python -m tests.programs.hunt --programs 5000 --seed 9 --jobs 2 --kind carried --settings random
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -23,6 +24,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from .batch import warm
 from .call_sequences import with_calls
@@ -76,6 +78,9 @@ def ways_of(options: argparse.Namespace, first: int) -> Ways:
     if options.settings == "random":
         rng = random.Random(f"{options.seed}:{first}:settings")
         ways = drawn(rng, options.passes, 0.9 if options.kind == "nest" else 0.5)
+        if options.kind == "carried":  # what is not reordered has no lanes
+            profile: Literal["strict", "default"] = rng.choice(("strict", "default", "default"))
+            ways = replace(ways, schedule=True, profile=profile)
     else:
         ways = Ways(passes=options.passes, profile=options.profile, optimize=options.optimize)
     if options.backend == "cc":

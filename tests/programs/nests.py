@@ -104,6 +104,36 @@ def nest(w: Writer) -> None:
     w.add(*lines)
 
 
+def carried(w: Writer) -> None:
+    """A loop that assigns numbers and a position, which are used after it, and reductions of the
+    same elements, in some order."""
+    names = [n for n in _real(w) if w.env[n].ndim == 1]
+    if not names:
+        raise Refused
+    name, t = w.rng.choice(names), w.fresh("t")
+    s, r, q, total, extreme = (w.fresh("s") for _ in range(5))
+    e = f"{name}[{t}]"
+    forms = (
+        f"{s} = {e}", f"{s} = {e} * 2", f"{r} = {s}; {s} = {e}", f"{s} = {e}; {r} = {s} - {e}",
+        f"{s} = max({s}, {e})", f"if {e} > 0: {s} = {e}", f"{q} = {t}", f"if {e} < 1: {q} = {t}",
+        f"{s} = {e}; {q} = {t}", f"{r} = {r} - {s}; {s} = {e}",
+    )  # fmt: skip
+    lines = w.rng.choices(forms, k=w.rng.choice((1, 1, 2)))
+    loop = [f"for {t} in range({w.extent(len(w.env[name]))}):", *("    " + line for line in lines)]
+    parts = [
+        loop,
+        [f"{total} = np.sum({name})"],
+        [f"{extreme} = np.{w.rng.choice(EXTREMES)}({name})"],
+    ]
+    w.rng.shuffle(parts)
+    w.add(f"{s}, {r}, {q} = {name}[0], {name}[-1], -1", *(x for part in parts for x in part))
+    w.features.add("carried")
+    w.reorders = True
+
+
+EXTREMES = ("max", "min", "argmax", "argmin", "mean")
+
+
 def number(w: Writer) -> None:
     """A number from an element."""
     w.add(f"{w.fresh('s')} = {value(w, {})}")

@@ -328,7 +328,8 @@ def effect(w: Writer) -> None:
 
 SIMPLE = (new_local, new_local, new_view, write, write, write, in_place, in_place, element, masked,
           number, swap, gather, comprehension)  # fmt: skip
-COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect, nests.chain, nests.chain)
+COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect, nests.chain, nests.chain,
+            nests.carried, nests.carried)  # fmt: skip
 
 
 def simple(w: Writer) -> None:

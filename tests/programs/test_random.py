@@ -96,3 +96,13 @@ def test_functions_of_plain_python_are_what_python_makes_of_them() -> None:
     cases = check_all(programs, Ways(c=False, numbers=True))
     assert not [str(case.finding) for case in cases if case.finding is not None]
     assert not all(case.refused for case in cases)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_scalars_that_loops_carry_beside_reductions(number: int) -> None:
+    programs = [program_of(21, n, "carried") for n in range(number * FEW, (number + 1) * FEW)]
+    ways = replace(drawn(random.Random(number), passes=True), schedule=True, profile="default")
+    cases = check_all(programs, ways)
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+    assert sum(bool(case.refused) for case in cases) < FEW // 3

@@ -24,6 +24,7 @@ import numpy as np
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...lowering.adjoint.checkpoints import Memory
+from ..elaborate.typed import Typed
 from ..gradient.report import Kept, report
 from ..gradient.requests import (
     Backward,
@@ -144,9 +145,10 @@ class Derivative(CdFunction[..., Any]):
 
     def __cd_for_values__(
         self, args: Sequence[Any], keywords: Mapping[str, Any], numbers: Sequence[object]
-    ) -> tuple[s.Function, Lookup]:
+    ) -> tuple[s.Function, Lookup, Typed]:
         """Return source and scope of the derivative for arguments of these kinds, with which
-        another function inlines it; `numbers` are those of them that are known at run time only.
+        another function inlines it, and what it is the source of; `numbers` are those of them
+        that are known at run time only.
 
         Raises CdTypeError CD0480 where the source needs more than the arguments.
         """
@@ -174,7 +176,12 @@ class Derivative(CdFunction[..., Any]):
         made = cd_from_source(text, around, f"<{self.__name__}>")
         if list(made.__signature__.parameters) != list(self.__signature__.parameters):
             raise _refused(f"`{self.__name__}` needs what functions that it calls capture")
-        return made.__cd_function__()
+        return (*made.__cd_function__(), typed)
+
+    @property
+    def derived_lookup(self) -> Lookup:
+        """The lookup of what its function captures."""
+        return self._base.around.lookup
 
     def __repr__(self) -> str:
         wrt = self.request.wrt

@@ -16,9 +16,10 @@ from ....base.diagnostic import CdTypeError, Span
 from ...source import surface as s
 from ...values.builder import NeedStatic, error
 from ...values.types import Kind
-from ...values.values import Array, Group, Handle, Opaque, Scalar, Static, Value
+from ...values.values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
 from ..captures.owners import below, compare, way_to
 from ..scope import Frame
+from ..typed import Typed
 
 _STEPS = ("derived_from", "__wrapped__")
 """The attributes that lead from a derivative to the function of Python that it is made of."""
@@ -47,8 +48,36 @@ def source_of_call(
             path, origin = below(path, step), getattr(origin, step)
     if isinstance(origin, FunctionType):  # replaced code is derived again
         compare(frame, below(path, "__code__"), origin.__code__)
-    source = function.__cd_for_values__(given, named, numbers)
-    return source
+    surface, lookup, typed = function.__cd_for_values__(given, named, numbers)
+    _adopt_guards(frame, typed, function, function.derived_lookup)
+    return surface, lookup
+
+
+def _adopt_guards(frame: Frame, typed: Typed, function: Any, lookup: Lookup) -> None:
+    """Have calls compare what a derivative depends on besides its arguments: what its function
+    captures, and the functions that this calls."""
+    inputs = frame.inputs
+    prefixes: dict[str, str] = {}
+
+    def here(path: Path) -> Path:
+        if path.root in typed.constants:
+            inputs.constants[path.root] = typed.constants[path.root]
+            return path
+        prefix, colon, name = path.root.rpartition(":")
+        prefix += colon
+        if prefix not in prefixes:
+            owner = typed.owners[prefix] if prefix else function
+            prefixes[prefix] = inputs.root(owner, typed.roots[prefix] if prefix else lookup)
+        own = prefixes[prefix]
+        inputs.noting(own, inputs.roots[own])(name)
+        return Path(f"{own}{name}", path.steps, True)
+
+    for path, spec in typed.used.items():
+        if path.captured:
+            inputs.used.setdefault(here(path), spec)
+    inputs.compared |= {here(path): None for path in typed.compared if path.captured}
+    for owner, name, value in typed.asked:
+        inputs.asked[id(owner.value), name] = owner, name, value
 
 
 def _stand_in(value: Value, numbers: list[object], span: Span) -> object:
@@ -58,6 +87,10 @@ def _stand_in(value: Value, numbers: list[object], span: Span) -> object:
             return given
         case Handle(tensor, _):
             return tensor
+        case Scalar(_, kind) if kind.dtype.kind == "b":
+            text = "a derivative is called with a test that is known at run time only"
+            helps = ("call it on both sides of an `if`: `g(x, True) if flag else g(x, False)`",)
+            raise error("CD0480", CdTypeError, text, span, helps=helps)
         case Scalar(_, kind):
             numbers.append(_number(kind))
             return numbers[-1]
@@ -83,5 +116,5 @@ def _number(kind: Kind) -> object:
     """Return a number of a kind that is no other object."""
     if not kind.weak:
         return np.array(1, kind.dtype.numpy)[()]
-    numbers = {"i": int("1000003"), "f": float("1.5"), "c": complex("1.5"), "b": np.True_}
+    numbers = {"i": int("1000003"), "f": float("1.5"), "c": complex("1.5")}
     return numbers[kind.dtype.kind]

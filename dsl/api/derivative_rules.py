@@ -12,15 +12,21 @@ applied to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdTypeError, Diagnostic, Label
 from ..elaborate.derivatives.derivative_rules import CallRule, Role
-from ..gradient.requests import further_parameters, returned_names, returned_values
+from ..gradient.requests import (
+    CotangentProduct,
+    further_parameters,
+    returned_names,
+    returned_values,
+)
 from ..source import surface as s
 from .cd import CdFunction, cd
-from .gradients import vjp
+from .gradients import Derivative
 
 Function = CdFunction[..., Any]
 Roles = dict[str, tuple[Role, str | int]]
@@ -65,15 +71,23 @@ def _parameters(function: Function) -> tuple[str, ...]:
 def _roles(function: Function, rule: Function, letter: str, vectors: Sequence[str]) -> Roles:
     """Return what each parameter of a rule is, by its name."""
     arguments, outputs = _parameters(function), returned_names(function.surface)
-    known: Roles = {}
-    for at, name in enumerate(outputs):
-        known[name] = "output", at
-    for name in arguments:
-        known[name] = "argument", name
-    for at, name in enumerate(vectors):
-        known[f"{letter}_{name}"] = ("cotangent", at) if letter == "d" else ("tangent", name)
+    known: Roles = {name: ("output", at) for at, name in enumerate(outputs)}
+    more: list[Roles] = [{name: ("argument", name)} for name in arguments]
+    more += [
+        {f"{letter}_{name}": ("cotangent", at) if letter == "d" else ("tangent", name)}
+        for at, name in enumerate(vectors)
+    ]
+    twice: set[str] = set()
+    for one in more:
+        twice |= known.keys() & one.keys()
+        known |= one
     roles: Roles = {}
     for param in rule.surface.params:
+        if param.name in twice:
+            text = (
+                f"`{param.name}` is more than one thing that a rule of `{function.__name__}` gets"
+            )
+            raise _refused(text, param, "give the outputs and arguments of that other names")
         if param.name in known:
             roles[param.name] = known[param.name]
         elif param.default is None:
@@ -134,7 +148,9 @@ def _transposed(function: Function, rule: CallRule) -> CallRule | None:
     if kind == "cotangent" and len(vectors) != len(returned_names(function.surface)):
         return None
     wrt = vectors[0] if len(vectors) == 1 else tuple(vectors)
-    transposed = vjp(rule.function, wrt, tuple(name for name, _ in given))
+    names = tuple(name for name, _ in given)
+    request = CotangentProduct((wrt,) if isinstance(wrt, str) else wrt, names, isinstance(wrt, str))
+    transposed = Derivative(rule.function, replace(request, prefix="along_"))
     roles: Roles = {
         name: ("zero", at) if role == kind else (role, at)
         for name, (role, at) in rule.roles.items()

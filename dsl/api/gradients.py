@@ -32,6 +32,7 @@ from ..gradient.requests import (
     Gradient,
     Request,
     TangentProduct,
+    apart,
     further_parameters,
     outputs_in_source,
     word_of,
@@ -61,6 +62,7 @@ class Derivative(CdFunction[..., Any]):
 
     def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
         """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
+        request = apart(request, function.__signature__.parameters.keys())
         self.derived_from, self.request = function, request
         self._base = function.definition
         self._rules = _innermost(function).derivative_rules
@@ -221,9 +223,6 @@ def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signat
     known = list(function.__signature__.parameters.values())
     if len(set(names)) < len(names):
         raise _refused(f"a parameter of `{function.__name__}` is named twice")
-    for name in names:
-        if name in function.__signature__.parameters:
-            raise _refused(f"`{function.__name__}` has a parameter `{name}` itself")
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     plain = all(one.kind <= kind and one.default is one.empty for one in known)
     new = [inspect.Parameter(n, kind if plain else inspect.Parameter.KEYWORD_ONLY) for n in names]

@@ -288,7 +288,9 @@ def _call_decorated(
     """Return the value of calling a function under `@cd`: inlined, with its derivative rules where
     these are asked for."""
     if frame.ctx.derives and (rules := derivative_rules.rules_of(frame, function)):
-        return derivative_rules.call_by_rule(inline, frame, function, rules, args, keywords, span)
+        return derivative_rules.call_by_rule(
+            inline, _call_decorated, frame, function, rules, args, keywords, span
+        )
     surface, lookup = source_of_call(frame, function, args, keywords, span)
     return inline(frame, surface, lookup, args, keywords, span, None, function)
 

@@ -88,13 +88,13 @@ def elaborate(
     statics: frozenset[str],
     numbers: frozenset[Path] = frozenset(),
     dynamic: DynamicArrays | None = None,
-    derives: frozenset[str] = frozenset(),
+    derives: tuple[str, ...] = (),
 ) -> Typed:
     """Return the typed form of a function for its arguments (objects by parameter name).
 
     `describe_input(value, static)` gives specifications, `lookup` captured objects; `numbers` are
     the paths of attributes that are passed in each call, `dynamic` the arrays with dynamic sizes,
-    `derives` the kinds of derivative rules that calls keep. Raises the `CdError` family.
+    `derives` the kinds of derivatives that are made of it. Raises the `CdError` family.
     """
     needed: dict[str, Span] = {}
     assigned_paths, static_paths = frozenset[Path](), frozenset[Path]()
@@ -164,7 +164,7 @@ def _elaborate(
     inputs: Inputs,
     fixed: frozenset[Path],
     flags: tuple[bool, bool],
-    derives: frozenset[str],
+    derives: tuple[str, ...],
 ) -> Typed:
     """Return the typed form; `flags`: whether memory orders matter, and whether comprehensions of
     few items are unrolled."""

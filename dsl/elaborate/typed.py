@@ -172,6 +172,8 @@ class Typed:
     """The dynamic numbers that would be static if they were not dynamic."""
     whole: tuple[tuple[str, Span], ...] = ()
     """Of a derivative: the loops that keep all states though fewer were asked for, and why."""
+    has_rules: bool = False
+    """Of a derivative: whether rules that the user wrote stand for statements of functions."""
 
     @property
     def constant(self) -> frozenset[str]:

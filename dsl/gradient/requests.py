@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TypeAlias, assert_never
 
 from ...base.dataclass import dataclass
@@ -70,6 +72,8 @@ class CotangentProduct:
     all_outputs: bool = False
     """Whether these have to be all outputs of floats."""
     memory: Memory | None = None
+    prefix: str = "d_"
+    """How the names of the cotangents of outputs begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class TangentProduct:
     wrt: tuple[str, ...]
     outputs: tuple[str, ...] | None
     """Names of outputs, None for all of floats."""
+    prefix: str = "t_"
+    """How the names of the tangents of parameters begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +119,25 @@ def word_of(request: Request) -> str:
 def further_parameters(request: Request) -> tuple[str, ...]:
     """Return the parameters that a derivative has after those of the function."""
     match request:
-        case CotangentProduct(outputs=outputs):
-            return tuple(f"d_{_identifier(name)}" for name in outputs)
-        case TangentProduct(wrt, _):
-            return tuple(f"t_{_identifier(name)}" for name in wrt)
+        case CotangentProduct(outputs=outputs, prefix=prefix):
+            return tuple(f"{prefix}{_identifier(name)}" for name in outputs)
+        case TangentProduct(wrt, _, prefix):
+            return tuple(f"{prefix}{_identifier(name)}" for name in wrt)
         case Gradient() | Backward():
             return ()
         case _:
             assert_never(request)
+
+
+def apart(request: Request, known: AbstractSet[str]) -> Request:
+    """Return a request whose further parameters have other names than known ones: `t2_x` where a
+    function has a parameter `t_x`."""
+    number = 2
+    while isinstance(request, CotangentProduct | TangentProduct):
+        if known.isdisjoint(further_parameters(request)):
+            break
+        request, number = replace(request, prefix=f"{request.prefix[0]}{number}_"), number + 1
+    return request
 
 
 def _identifier(name: str) -> str:
@@ -292,7 +309,8 @@ class _Case:
         trees = [self.tree(wanted) for wanted in request.wrt]
         inputs = [one for tree in trees for one in _leaves(tree)]
         outputs = self.outputs_named(request.outputs)
-        given = [self.given(f"d_{_identifier(one.name)}", one) for one in outputs]
+        names = further_parameters(request)
+        given = [self.given(*pair) for pair in zip(names, outputs, strict=True)]
         for one in self.all_outputs():
             if one.node.dtype.kind == "f" and one not in outputs and request.all_outputs:
                 text = f"its output `{one.name}` has no cotangent: name its `outputs`"
@@ -307,7 +325,8 @@ class _Case:
     def tangent_product(self, request: TangentProduct) -> Typed:
         """Return what takes tangents of parameters, and returns those of outputs."""
         inputs, outputs = self.inputs(request.wrt), self.outputs(request.outputs)
-        given = [self.given(f"t_{_identifier(one.name)}", one) for one in inputs]
+        names = further_parameters(request)
+        given = [self.given(*pair) for pair in zip(names, inputs, strict=True)]
         made = tangent(
             self.checked(zip(given, inputs, strict=True)),
             [one.node for one in inputs], [one.node for one in outputs], given,
@@ -468,10 +487,12 @@ class _Case:
 
     def all_outputs(self) -> list[_Output]:
         """Return what is returned, then what is written of the arguments."""
-        found = list(self.returned(self.typed.returns))
-        if len(found) == len(self.returned_names):
-            pairs = zip(found, self.returned_names, strict=True)
-            found = [replace(one, name=name) for one, name in pairs]
+        leaves = _leaves_of(self.typed.returns)
+        names = self.returned_names if len(leaves) == len(self.returned_names) else ()
+        found = [
+            replace(one, name=name or one.name)
+            for leaf, name in zip_longest(leaves, names) for one in self.returned(leaf)
+        ]  # fmt: skip
         nodes = {one.node for one in found}
         for path, parameter in zip(self.typed.passed, self.procedure.parameters, strict=True):
             if parameter.written and parameter.node not in nodes:
@@ -495,6 +516,13 @@ class _Case:
                     yield from self.returned(item)
             case _:
                 raise self.refused("it returns a view, a part or a list of an array")
+
+
+def _leaves_of(returns: Return) -> list[Return]:
+    """Return what a function returns, the items of tuples one by one."""
+    if isinstance(returns, Many):
+        return [leaf for item in returns.items for leaf in _leaves_of(item)]
+    return [returns]
 
 
 def _name(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...backends.call_entry import CacheEntry
 from ...base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label
-from ...lowering.adjoint.derivative_rules import without_rules
+from ...lowering.adjoint.derivative_rules import uses_rules, without_rules
 from ...lowering.adjoint.rules import NotDifferentiable
 from ...lowering.ir.node import Node
 from ...lowering.ir.verify import verify_procedure
@@ -55,7 +55,7 @@ class DerivedSpecializations(SpecializationCache):
         )
         self.returned = returned_names(function)
         self.derivations = tuple(derivations)
-        self.derives = frozenset(
+        self.derives = tuple(
             "tangents" if isinstance(request, TangentProduct) else "cotangents"
             for _, request in derivations
         )
@@ -64,10 +64,10 @@ class DerivedSpecializations(SpecializationCache):
 
     def _elaborate(self, *situation: Any) -> tuple[Typed, dict[Path, Path]]:
         typed, alias = super()._elaborate(*situation)
-        names = self.returned
+        names, has_rules = self.returned, uses_rules(typed.procedure)
         for name, request in self.derivations:
             typed, names = derive(request, typed, name, names, alias), ()
-        typed = replace(typed, procedure=without_rules(typed.procedure))
+        typed = replace(typed, procedure=without_rules(typed.procedure), has_rules=has_rules)
         verify_procedure(typed.procedure)  # what is compiled is safe if it holds
         self.latest = typed
         return typed, alias

@@ -101,8 +101,8 @@ class SpecializationCache(ReentrantLock):
         self.function = function
         self.lookup = lookup
         self.backend = backend
-        self.derives: frozenset[str] = frozenset()
-        """Which derivative rules are elaborated with calls; see `elaborate`."""
+        self.derives: tuple[str, ...] = ()
+        """The kinds of derivatives that are made of it; see `elaborate`."""
         self._statics = _NO_STATICS
         """The parameters that are static in any specialization."""
         self._needed: dict[str, Span] = {}

@@ -152,8 +152,8 @@ class Context:
     parameters: dict[Path, Parameter] = field(default_factory=dict)
     locals: list[Node] = field(default_factory=list)
     origin: dict[Symbol, str] = field(default_factory=dict)
-    derives: frozenset[str] = frozenset()
-    """Which rules of derivatives are elaborated with calls: `cotangents`, `tangents`."""
+    derives: tuple[str, ...] = ()
+    """The derivatives that are made of what is elaborated, in order: `cotangents`, `tangents`."""
     given: frozenset[str] = frozenset()
     """Names in `origin` that calls gave many values: dynamic where they can be."""
     preferred: set[str] = field(default_factory=set)

@@ -57,7 +57,7 @@ from .bindings import with_own_symbols
 from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
 from .contributions import with_joined_contributions
-from .derivative_rules import Operand, applied, outer_reads, require_closed
+from .derivative_rules import Operand, applied, outer_reads, require_closed, require_taken
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
 from .normalize import normalized
@@ -419,7 +419,10 @@ class _Writer:
         """Return the adjoint of a block by its rule; `before` and `after` receive what keeps the
         arrays that the rule reads."""
         if rule.cotangents is None:
-            raise NotDifferentiable(f"a call of `{rule.name}`, which has no `vjp_rule`,", stmt.span)
+            raise NotDifferentiable(
+                f"a call of `{rule.name}`, which has no `vjp_rule` or transpose,", stmt.span
+            )
+        require_taken(rule, rule.cotangents, rule.outputs, self.active, stmt)
         parameters = [parameter.node for parameter in rule.cotangents.procedure.parameters]
         used = reads(rule.cotangents.procedure.body)
         given: list[Node] = []

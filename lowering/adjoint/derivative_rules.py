@@ -55,6 +55,11 @@ def outside_rules(body: Body, change: Callable[[Body], Body]) -> Body:
     return map_statements(change(emptied), put_back) if inside else change(body)
 
 
+def uses_rules(procedure: Procedure) -> bool:
+    """Whether some block has a rule."""
+    return any(isinstance(s, Block) and s.rule is not None for s in statements(procedure.body))
+
+
 def without_rules(procedure: Procedure) -> Procedure:
     """Return a procedure whose blocks have no rules; it computes nothing for these alone."""
 
@@ -105,6 +110,21 @@ def require_closed(body: Body, active: Collection[int]) -> None:
                 if node in own and node not in rule.inputs:
                     text = f"`{node.label}`, which `{rule.name}` writes besides its results,"
                     raise NotDifferentiable(text, stmt.span)
+
+
+def require_taken(
+    rule: DerivativeRule,
+    linear: LinearMap,
+    vectors: Sequence[Node],
+    active: Collection[int],
+    stmt: Block,
+) -> None:
+    """Refuse a rule that takes no cotangent of an output that matters, or no tangent of such an
+    input: it cannot be told from one that forgets it."""
+    for node, ignored in zip(vectors, linear.ignored, strict=False):
+        if ignored and node.id in active:
+            text = f"`{node.label}`, whose derivative no parameter of a rule of `{rule.name}` is,"
+            raise NotDifferentiable(text, stmt.span)
 
 
 def outer_reads(linear: LinearMap) -> list[Node]:

@@ -41,7 +41,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from .activity import active_nodes, differentiable_reads
-from .derivative_rules import Operand, applied, require_closed
+from .derivative_rules import Operand, applied, require_closed, require_taken
 from .kept import Names
 from .normalize import normalized
 from .origins import with_origins
@@ -159,9 +159,12 @@ class _Writer:
     def by_rule(self, stmt: Block, rule: DerivativeRule) -> Block:
         """Return the tangent of a block by its rule, which runs after it."""
         if rule.tangents is None:
-            raise NotDifferentiable(f"a call of `{rule.name}`, which has no `jvp_rule`,", stmt.span)
+            raise NotDifferentiable(
+                f"a call of `{rule.name}`, which has no `jvp_rule` or transpose,", stmt.span
+            )
         first: list[Statement] = []
         given: list[Node] = []
+        require_taken(rule, rule.tangents, rule.inputs, self.active, stmt)
         for node in rule.inputs:
             if node.id in self.active:
                 given.append(self.tangents[node.id])

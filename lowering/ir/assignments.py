@@ -133,6 +133,8 @@ class LinearMap:
     """Its parameters are the inputs, the outputs, then the vectors that it is applied to."""
     results: tuple[Node | None, ...]
     """The results of the procedure, None for those that are zero."""
+    ignored: tuple[bool, ...] = ()
+    """Whether it takes no vector of an output (or input), of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,15 @@ The rule is a function under `@cd`, which is elaborated for arrays like those of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any, Literal, Protocol, assert_never
 
+import numpy as np
+
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, Span
+from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import (
     Alloc,
     Block,
@@ -28,13 +32,14 @@ from ....lowering.ir.expressions import Const, Read, reads
 from ....lowering.ir.indexing import Symbol, var
 from ....lowering.ir.node import Node
 from ....lowering.ir.walk import binds, statements, uses, writes
+from ....lowering.ir.walk import reads as reads_of
 from ...source import surface as s
 from ...values.arrays import as_array, describe
 from ...values.builder import Context, error
-from ...values.types import cast
+from ...values.types import Kind, cast
 from ...values.values import Array, Group, Handle, Masked, Scalar, Static, Value
 from ..branches import not_always
-from ..captures.owners import below, compare, way_to
+from ..captures.owners import below, compare, defaults_of, way_to
 from ..normalize import build
 from ..scope import Frame
 from ..storage import stored
@@ -70,22 +75,19 @@ class CallRules(Protocol):
 
 
 def rules_of(frame: Frame, function: Any) -> CallRules | None:
-    """Return the rules of a function that is called, None where it has none, or is called by
-    them. Later calls compare that it has these."""
+    """Return the rules of a function that is called, None where it has none, or where what calls
+    it is not differentiated again. Later calls compare that it has these."""
     if not hasattr(function, "derivative_rules"):
         return None
     rules: CallRules | None = function.derivative_rules
     path = below(way_to(frame, function), "rules_identity")
     compare(frame, path, function.rules_identity)
-    for kind in frame.ctx.derives if rules is not None else ():
-        rule = getattr(rules, kind)
-        if rule and any(getattr(rule.function, "surface", rule) is one for one in frame.ctx.active):
-            return None
-    return rules
+    return rules if frame.ctx.derives else None
 
 
 def call_by_rule(
     inline: Inline,
+    decorated: Inline,
     frame: Frame,
     function: Any,
     rules: CallRules,
@@ -95,16 +97,20 @@ def call_by_rule(
 ) -> Value:
     """Return the value of a call, whose statements are emitted as a block with a rule.
 
-    CdTypeError CD0487 for calls that the derivative cannot be used for.
+    `inline` inlines a function, `decorated` calls one under `@cd`. CdTypeError CD0487 for calls
+    that the derivative cannot be used for.
     """
-    call = _Call(inline, frame, function, span)
+    call = _Call(decorated, frame, function, span)
     ctx, before = frame.ctx, frame.ctx.serial
     if ctx.pointwise:
         raise call.refused("is called at index letters", "call it with whole arrays before")
     surface, lookup = source_of_call(frame, function, args, keywords, span)
     known = call.by_name(surface, args, keywords)
+    for name, (path, value) in (defaults_of(frame, surface, function) or {}).items():
+        known.setdefault(name, frame.inputs.wrap(ctx, path, value, True, span))
     values = {name: call.own(value, name, call.inputs) for name, value in known.items()}
-    given = tuple(values.values())[: len(args)]
+    names = [param.name for param in surface.params if param.kind != "keyword"]
+    given = tuple(values[name] for name in names[: len(args)])
     named = {name: values[name] for name in keywords}
     inside = ctx.serial
     with ctx.block() as body:
@@ -115,7 +121,7 @@ def call_by_rule(
     call.require_pure(body, before)
     call.require_in_scope((*body, *stores))
     linear = {}
-    for kind in sorted(ctx.derives):
+    for kind in sorted(set(ctx.derives)):
         rule: CallRule | None = getattr(rules, kind)
         if rule is not None:
             linear[kind] = call.linear_map(rule, values, result)
@@ -132,7 +138,7 @@ def call_by_rule(
 class _Call:
     """A call of a function with rules."""
 
-    inline: Inline
+    decorated: Inline
     frame: Frame
     function: Any
     span: Span
@@ -150,10 +156,12 @@ class _Call:
         text = f"`{name}` has derivative rules, and {why}"
         return error("CD0487", CdTypeError, text, self.span, helps=(way_out,))
 
-    def misfit(self, rule: CallRule, why: str) -> CdError:
+    def misfit(self, rule: CallRule, why: str, way_out: str = "") -> CdError:
         """Return the error of a rule that returns something else than derivatives."""
-        text = f"`{rule.function.__name__}`, a derivative rule of `{self.function.__name__}`, {why}"
-        helps = ("a rule returns arrays of the shapes of what they are derivatives of, in order",)
+        written = getattr(rule.function, "derived_from", rule.function)
+        text = f"`{written.__name__}`, a derivative rule of `{self.function.__name__}`, {why}"
+        usual = "a rule returns arrays of the shapes of what they are derivatives of, in order"
+        helps = (way_out or usual,)
         return error("CD0487", CdTypeError, text, self.span, helps=helps)
 
     def by_name(
@@ -234,11 +242,12 @@ class _Call:
         letter = "t" if rule.of is None else "d"
         formal = {node: self._like(node) for node in (*self.inputs, *self.outputs)}
         given = {node: self._like(node, f"{letter}_{node.label}") for node in vectors}
-        named = self._arguments(rule, values, _flat(result), formal, given)
+        zeros = self._zero_vectors(rule, values, _flat(result))
+        parts = _flat(result)
+        named = self._arguments(rule, values, parts, formal, given, zeros)
         local, bindings, above = len(ctx.locals), dict(ctx.bindings), ctx.serial
-        with not_always(ctx, ctx.assumptions), ctx.block() as body:
-            source = source_of_call(self.frame, rule.function, (), named, span)
-            returned = self.inline(self.frame, *source, (), named, span, None, rule.function)
+        with self.below(rule), ctx.block() as body:
+            returned = self.decorated(self.frame, rule.function, (), named, span)
             pairs = self._pairs(rule, returned, values, result)
             found: dict[Node, Node] = {}
             for node, value in pairs:
@@ -264,7 +273,53 @@ class _Call:
             stored(tuple(body), created, results, sizes, have),
             span,
         )
-        return LinearMap(build(procedure), tuple(found.get(node) for node in wanted))
+        built = build(procedure)
+        if read := set(reads_of(built.body)).intersection(zeros.values()):
+            name = next(iter(read)).label
+            text = f"is not linear in `{name}`, so that it has no transpose"
+            raise self.misfit(rule, text, "give the other rule, too: `vjp_rule` or `jvp_rule`")
+        taken = {
+            node for value in rule.roles.values() for node in self._vectors(value, values, parts)
+        }
+        ignored = tuple(node not in taken for node in vectors)
+        return LinearMap(built, tuple(found.get(node) for node in wanted), ignored)
+
+    def _zero_vectors(
+        self, rule: CallRule, values: Mapping[str, Value], parts: Sequence[Value]
+    ) -> dict[Node, Node]:
+        """Return the vectors at which a transposed rule is differentiated, by what they are of."""
+        found: dict[Node, Node] = {}
+        for parameter, (role, at) in rule.roles.items():
+            value = (
+                values.get(at) if isinstance(at, str) else parts[at] if at < len(parts) else None
+            )
+            if role == "zero" and value is not None:
+                found |= {node: self._like(node, parameter) for node in _own_nodes(value)}
+        return found
+
+    def _vectors(
+        self, role: tuple[Role, str | int], values: Mapping[str, Value], parts: Sequence[Value]
+    ) -> Iterator[Node]:
+        """Yield the arrays whose cotangents or tangents a parameter of a rule is."""
+        kind, at = role
+        if kind in ("cotangent", "tangent"):
+            value = values.get(at) if isinstance(at, str) else parts[at]
+            yield from () if value is None else _own_nodes(value)
+
+    @contextmanager
+    def below(self, rule: CallRule) -> Iterator[None]:
+        """Elaborate a rule: what uses it is differentiated fewer times from then on. It may call
+        its function."""
+        ctx = self.ctx
+        derives, active = ctx.derives, ctx.active
+        kind = "tangents" if rule.of is None else "cotangents"
+        ctx.derives = derives[derives.index(kind) + 1 :]
+        ctx.active = tuple(one for one in active if one is not rule.function.surface)
+        try:
+            with not_always(ctx, ctx.assumptions):
+                yield
+        finally:
+            ctx.derives, ctx.active = derives, active
 
     def _arguments(
         self,
@@ -273,6 +328,7 @@ class _Call:
         parts: Sequence[Value],
         formal: Mapping[Node, Node],
         given: Mapping[Node, Node],
+        zeros: Mapping[Node, Node],
     ) -> dict[str, Value]:
         """Return the arguments of a rule by name; not those that the call does not pass."""
         named: dict[str, Value] = {}
@@ -289,9 +345,9 @@ class _Call:
                 case "argument" | "output":
                     named[parameter] = self._with(value, formal)
                 case "cotangent" | "tangent":
-                    named[parameter] = self._with(value, given)
+                    named[parameter] = self._with(value, given, others_are_zero=True)
                 case "zero":
-                    named[parameter] = _zeros(value)
+                    named[parameter] = self._with(value, zeros, others_are_zero=True)
                 case _:
                     assert_never(role)
         return named
@@ -301,8 +357,11 @@ class _Call:
         self.ctx.serial += 1
         return Node(self.ctx.serial, label or node.label, node.shape, node.dtype)
 
-    def _with(self, value: Value, instead: Mapping[Node, Node]) -> Value:
-        """Return a value whose own arrays have others in their place."""
+    def _with(
+        self, value: Value, instead: Mapping[Node, Node], others_are_zero: bool = False
+    ) -> Value:
+        """Return a value whose own arrays have others in their place; numbers without an array,
+        which are constants of the derivative, may become zeros."""
         match value:
             case Array(body=Read(node)) if node in instead:
                 array = self.ctx.whole(instead[node], self.span, value.kind)
@@ -310,9 +369,9 @@ class _Call:
             case Scalar(Read(node, ()), kind) if node in instead:
                 return Scalar(Read(instead[node], ()), kind)
             case Group(items):
-                return value.of(self._with(item, instead) for item in items)
+                return value.of(self._with(item, instead, others_are_zero) for item in items)
             case _:
-                return value
+                return _zero(value) if others_are_zero else value
 
     def _pairs(
         self, rule: CallRule, returned: Value, values: Mapping[str, Value], result: Value
@@ -368,21 +427,30 @@ class _Call:
         return new
 
 
+def _own_nodes(value: Value) -> Iterator[Node]:
+    match value:
+        case Array(body=Read(node)) | Scalar(Read(node, ())):
+            yield node
+        case Group(items):
+            for item in items:
+                yield from _own_nodes(item)
+        case _:
+            return
+
+
 def _flat(value: Value) -> list[Value]:
     if isinstance(value, Group):
         return [part for item in value.items for part in _flat(item)]
     return [value]
 
 
-def _zeros(value: Value) -> Value:
-    """Return zeros of the shape and type of an array or a number."""
+def _zero(value: Value) -> Value:
+    """Return the tangent of a constant."""
     match value:
-        case Array(body=body):
-            return replace(value, body=Const(0.0, body.dtype), copied=True)
-        case Scalar(expr, kind):
-            return Scalar(Const(0.0, expr.dtype), kind)
-        case Group(items):
-            return value.of(map(_zeros, items))
+        case Static(int() | float() | complex() | np.number()):
+            return Static(0.0)
+        case Scalar(expr):
+            return Scalar(Const(0.0, expr.dtype.compute), Kind(dtypes.float64, True))
         case _:
             return value
 

@@ -49,6 +49,10 @@ def source_of_call(
     if isinstance(origin, FunctionType):  # replaced code is derived again
         compare(frame, below(path, "__code__"), origin.__code__)
     surface, lookup, typed = function.__cd_for_values__(given, named, numbers)
+    if typed.has_rules and frame.ctx.derives:
+        text = f"`{function.__name__}` is differentiated again here, and uses derivative rules"
+        helps = ("differentiate it by itself: `pe.gradient(pe.gradient(f, ...), ...)`",)
+        raise error("CD0480", CdTypeError, text, span, helps=helps)
     _adopt_guards(frame, typed, function, function.derived_lookup)
     return surface, lookup
 

@@ -166,7 +166,7 @@ def test_both_rules_are_used_where_both_are_given() -> None:
     assert pe.jvp(f, wrt="x")(1.0, 1.0) == 7.0
 
 
-def test_gradients_of_what_calls_a_gradient_by_a_rule() -> None:
+def test_gradients_of_what_calls_a_gradient_by_a_rule_are_refused() -> None:
     g = pe.gradient(cubed, wrt="x")
 
     @cd
@@ -174,8 +174,19 @@ def test_gradients_of_what_calls_a_gradient_by_a_rule() -> None:
         d = g(x)
         return np.sum(d * d)
 
-    found = pe.gradient(norm, wrt="x")(X)
-    assert np.allclose(found, differences(lambda x: float(norm(x)), X), rtol=1e-6)
+    assert np.isclose(norm(X), np.sum(g(X) ** 2))
+    with pytest.raises(TypeError, match="CD0480.*is differentiated again here, and uses"):
+        pe.gradient(norm, wrt="x")(X)
+
+
+def test_second_directions_have_names_of_their_own() -> None:
+    @cd
+    def cubes(x: Any) -> Any:
+        return np.sum(x**3)
+
+    twice = pe.jvp(pe.jvp(cubes, wrt="x"), wrt="x")
+    assert list(twice.__signature__.parameters) == ["x", "t_x", "t2_x"]
+    assert np.isclose(twice(X, np.ones(5), t2_x=W), np.sum(6 * X * W))
 
 
 def test_arrays_of_loops_are_kept_for_the_rule() -> None:
@@ -320,3 +331,137 @@ def test_unknown_parameters_and_index_letters_are_refused() -> None:
     f = pe.cd_from_source(text, names)
     with pytest.raises(TypeError, match="CD0487.*called at index letters"):
         pe.gradient(f, wrt="v")(np.ones(3))
+
+
+@cd
+def wave(x: Any, k: Any) -> Any:
+    y = k * np.sin(x)
+    return y
+
+
+@wave.vjp_rule
+def wave_vjp(x: Any, k: Any, d_y: Any) -> Any:
+    return k * np.cos(x) * d_y, np.sum(np.sin(x) * d_y)
+
+
+def test_the_tangent_of_a_constant_is_zero() -> None:
+    @cd
+    def loss(x: Any) -> Any:
+        return np.sum(wave(x, 3.0) ** 2)
+
+    g = pe.gradient(loss, wrt="x")
+    assert np.allclose(g(X), 9 * np.sin(2 * X))
+    assert np.allclose(pe.jvp(loss, wrt="x")(X, W), np.sum(9 * np.sin(2 * X) * W))
+    assert np.allclose(pe.jvp(g, wrt="x")(X, W), 18 * np.cos(2 * X) * W)
+
+
+def test_the_cotangent_of_a_constant_output_is_zero() -> None:
+    @cd
+    def both(x: Any) -> Any:
+        y = x * x
+        c = 2.0
+        return y, c
+
+    both.vjp_rule(pe.cd_from_source("def rule(x, d_y, d_c):\n    return 2 * x * d_y + d_c\n"))
+
+    @cd
+    def loss(x: Any) -> Any:
+        y, c = both(x)
+        return np.sum(y) * c
+
+    assert np.allclose(pe.gradient(loss, wrt="x")(X), 4 * X)
+
+
+def test_a_rule_that_calls_its_function_has_derivatives_by_the_rule() -> None:
+    @cd
+    def steps(x: Any) -> Any:
+        y = np.round(np.exp(x) * 1e6) / 1e6
+        return y
+
+    @steps.vjp_rule
+    def steps_vjp(x: Any, d_y: Any) -> Any:
+        return d_y * steps(x)
+
+    @cd
+    def loss(x: Any) -> Any:
+        return np.sum(steps(x))
+
+    g = pe.gradient(loss, wrt="x")
+    second = pe.jvp(g, wrt="x")
+    assert np.allclose(second(X, np.ones(5)), np.exp(X), rtol=1e-5)
+    assert np.allclose(pe.vjp(g, wrt="x")(X, np.ones(5)), np.exp(X), rtol=1e-5)
+    with pytest.raises(TypeError, match="CD0480.*is differentiated again here, and uses"):
+        pe.jvp(second, wrt="x")(X, np.ones(5), np.ones(5))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "return np.clip(d_y, -1.0, 1.0) * x",
+        "return d_y * np.minimum(1.0, 1.0 / np.sqrt(np.sum(d_y**2)))",
+        "w = 1.0 * d_y\n    while np.max(np.abs(w)) > 1e-9:\n        w = w / 2\n    return w + d_y",
+        "if np.max(np.abs(d_y)) > 0.0:\n        return x * d_y\n    return 0.0 * x",
+    ],
+)
+def test_a_rule_that_is_not_linear_has_no_transpose(rule: str) -> None:
+    names: dict[str, Any] = {"np": np}
+    f = names["f"] = pe.cd_from_source("def f(x):\n    y = x * x\n    return y\n")
+    f.vjp_rule(pe.cd_from_source(f"def rule(x, d_y):\n    {rule}\n", names))
+    loss = pe.cd_from_source("def loss(x):\n    return np.sum(f(x))\n", names)
+    assert np.all(np.isfinite(pe.gradient(loss, wrt="x")(W)))
+    with pytest.raises(TypeError, match="CD0487.*not linear in `d_y`"):
+        pe.jvp(loss, wrt="x")(W, W)
+
+
+def test_a_parameter_without_a_derivative_is_no_constant() -> None:
+    @cd
+    def times(x: Any, w: Any) -> Any:
+        y = x * w
+        return y
+
+    @times.vjp_rule(wrt="x")
+    def times_vjp(w: Any, d_y: Any) -> Any:
+        return d_y * w
+
+    @cd
+    def loss(x: Any, w: Any) -> Any:
+        return np.sum(times(x, w) ** 2)
+
+    assert np.allclose(pe.gradient(loss, wrt="x")(X, W), 2 * X * W * W)
+    for derivative in (pe.gradient(loss, wrt="w"), pe.jvp(loss, wrt="w")):
+        with pytest.raises(TypeError, match="CD0480.*`w`"):
+            derivative(X, W, *([W] if "jvp" in repr(derivative) else []))
+
+
+def test_defaults_of_the_function_reach_its_rule() -> None:
+    @cd
+    def power(x: Any, p: Any = 3.0) -> Any:
+        y = x**p
+        return y
+
+    power.vjp_rule(lambda x, d_y, p=2.0: p * x ** (p - 1) * d_y, wrt="x")
+    loss = cd(lambda x: np.sum(power(x)))
+    assert np.allclose(pe.gradient(loss, wrt="x")(W), 3 * W**2)
+
+
+def test_names_that_mean_two_things_are_refused() -> None:
+    f = pe.cd_from_source("def f(x):\n    x = np.exp(x)\n    return x\n", {"np": np})
+    with pytest.raises(TypeError, match="CD0487.*`x` is more than one thing"):
+        f.vjp_rule(pe.cd_from_source("def rule(x, d_x):\n    return d_x * x\n"))
+    g = pe.cd_from_source("def g(x, d_y):\n    y = x * d_y\n    return y\n")
+    with pytest.raises(TypeError, match="CD0487.*`d_y` is more than one thing"):
+        g.vjp_rule(pe.cd_from_source("def rule(x, d_y):\n    return d_y, x\n"))
+
+
+def test_results_without_a_name_and_none_are_transposed() -> None:
+    @cd
+    def square(x: Any, n: Any) -> Any:
+        return x**n
+
+    @square.vjp_rule
+    def square_vjp(x: Any, n: Any, d_result: Any) -> Any:
+        return n * x ** (n - 1) * d_result, None
+
+    loss = cd(lambda x: np.sum(square(x, 2)))
+    assert np.allclose(pe.jvp(loss, wrt="x")(X, W), np.sum(2 * X * W))
+    assert np.allclose(pe.jvp(pe.gradient(loss, wrt="x"), wrt="x")(X, W), 2 * W)

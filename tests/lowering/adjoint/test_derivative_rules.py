@@ -53,7 +53,7 @@ def procedure() -> Procedure:
     """The assignments of `loss` with the rule of `scaled`."""
     definition = loss.definition
     cache = SpecializationCache(definition.surface, definition.around.lookup, None)
-    cache.derives = frozenset({"cotangents"})
+    cache.derives = ("cotangents",)
     return build(cache._elaborate({"x": np.ones(3)}, {}, frozenset(), {})[0].procedure)
 
 

@@ -138,3 +138,42 @@ def test_another_process_derives_the_function_that_it_has(tmp_path: Path) -> Non
 
 def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PLUSEQUALS_CACHE_DIR": str(folder / "cache")}
+
+
+def test_what_a_derivative_captures_is_compared_in_each_call() -> None:
+    names: dict[str, Any] = {"np": np, "K": 2.0, "c": type("C", (), {"k": 2.0})()}
+    names["helper"] = lambda x: x * x
+    text = "def f(x):\n    return np.sum(helper(x)) * K * c.k\n"
+    names["g"] = g = pe.gradient(pe.cd_from_source(text, names), wrt="x")
+    step = pe.cd_from_source("def step(x):\n    return g(x)\n", names)
+    x = np.ones(2)
+    assert step(x)[0] == g(x)[0] == 8.0
+    names["K"] = 3.0
+    assert step(x)[0] == g(x)[0] == 12.0
+    names["c"].k = 5.0
+    assert step(x)[0] == g(x)[0] == 30.0
+    names["helper"] = lambda x: x * x * x
+    assert step(x)[0] == g(x)[0] == 45.0
+
+
+def test_a_rule_that_is_replaced_reaches_functions_that_call_the_derivative() -> None:
+    names: dict[str, Any] = {"np": np}
+    f = names["f"] = pe.cd_from_source("def f(x):\n    y = 1.0 * x\n    return y\n")
+    loss = pe.cd_from_source("def loss(x):\n    return np.sum(f(x))\n", names)
+    names["g"] = pe.gradient(loss, wrt="x")
+    step = pe.cd_from_source("def step(x):\n    return g(x)\n", names)
+    found = [step(np.ones(2))[0]]
+    for factor in (2.0, 5.0):
+        f.vjp_rule(pe.cd_from_source(f"def rule(d_y):\n    return {factor} * d_y\n"))
+        found.append(step(np.ones(2))[0])
+    assert found == [1.0, 2.0, 5.0]
+
+
+def test_a_test_that_is_known_at_run_time_only_is_refused() -> None:
+    plain = cd(lambda x, negative: np.sum(-x * x) if negative else np.sum(x * x * x))
+    g = pe.gradient(plain, wrt="x")
+    caller = cd(lambda x, a: g(x, a > 2.0))
+    with pytest.raises(TypeError, match="CD0480.*a test that is known at run time only"):
+        caller(np.ones(2), 1.0)
+    either = cd(lambda x, a: g(x, True) if a > 2.0 else g(x, False))
+    assert np.array_equal(either(np.ones(2), 1.0), [3.0, 3.0])

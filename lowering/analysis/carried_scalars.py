@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import CdInternalError, Diagnostic, Label
+from ...base.diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
 from ..ir.assignments import Break, Continue
 from ..ir.loops import For, If, Program, Stmt, Store, While
 from ..ir.node import Node
@@ -99,7 +99,9 @@ def verify_scalars(program: Program) -> None:
 
 def _problem(program: Program, stmt: Stmt, text: str) -> Diagnostic:
     helps = ("this is a fault of plusequals, not of your function; please report this text",)
-    return Diagnostic("CD0901", f"{program.name}: {text}", (Label(stmt.span),), helps)
+    return Diagnostic(
+        "CD0901", f"{program.name}: {text}", (Label(getattr(stmt, "span", NOWHERE)),), helps
+    )
 
 
 def _unwritten(program: Program, body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str]]:

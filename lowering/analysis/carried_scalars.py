@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from ...base.dataclass import dataclass
-from ...base.diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
+from ...base.diagnostic import CdInternalError, Diagnostic, Label
 from ..ir.assignments import Break, Continue
 from ..ir.loops import For, If, Program, Stmt, Store, While
 from ..ir.node import Node
@@ -76,40 +76,27 @@ def _forget(nodes: Iterable[Node], defined: set[int]) -> None:
     defined.difference_update(node.id for node in nodes)
 
 
-# ---------------------------------------------------------------------------------- the invariants
+# ----------------------------------------------------------------------------------- the invariant
 
 
 def verify_scalars(program: Program) -> None:
-    """Verify that vector loops store no scalar that another lane, or what comes after, reads, and
-    that what is read of temporaries is written. Raises CdInternalError naming every problem."""
+    """Verify that vector loops store no scalar that another lane, or what comes after, reads.
+    Raises CdInternalError naming every problem."""
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     given = (*program.results, *(parameter.node for parameter in program.parameters))
     live = frozenset(node.id for node in given if not node.rank)
+    helps = ("this is a fault of plusequals, not of your function; please report this text",)
     problems = [
-        _problem(program, loop, f"lanes of the loop over {loop.symbol.name} share `{label}`")
+        Diagnostic(
+            "CD0901",
+            f"{program.name}: lanes of the loop over {loop.symbol.name} share `{label}`",
+            (Label(loop.span),),
+            helps,
+        )
         for loop, label in _Liveness().shared(body, live, live)
-    ]
-    problems += [
-        _problem(program, stmt, f"nothing writes `{label}`")
-        for stmt, label in _unwritten(program, body)
     ]
     if problems:
         raise CdInternalError(*problems)
-
-
-def _problem(program: Program, stmt: Stmt, text: str) -> Diagnostic:
-    helps = ("this is a fault of plusequals, not of your function; please report this text",)
-    label = Label(getattr(stmt, "span", NOWHERE))
-    return Diagnostic("CD0901", f"{program.name}: {text}", (label,), helps)
-
-
-def _unwritten(program: Program, body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str]]:
-    """Yield the statements that read a temporary scalar which no statement writes."""
-    inside = statements(body)
-    written = {node.id for stmt in inside for node in direct_writes(stmt)}
-    pending = {node.id for node in program.locals if not node.rank} - written
-    for stmt in inside if pending else ():
-        yield from ((stmt, node.label) for node in direct_reads(stmt) if node.id in pending)
 
 
 Scalars = frozenset[int]

@@ -61,9 +61,9 @@ from ..target import Target
 from ..transform.outermost import OutermostRewriter
 
 if TYPE_CHECKING:
-    from ..analysis import stencil as sweeps
+    from . import stencil as sweeps
 else:  # what few programs need
-    sweeps = LazyModule("..analysis.stencil", __package__)
+    sweeps = LazyModule(".stencil", __package__)
 
 Body = tuple[Stmt, ...]
 StepsBuilder = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]

@@ -133,6 +133,7 @@ class _Carrying:
             at, line, size, other, to = "x[#, @]", "x[#]", self.m, self.n, "u[#]"
         self.elements = (at,)
         texts = [one for one in SIMPLE if "z[" not in one]
+        texts = texts if rng.random() < 0.4 else texts[:4]
         body = [self.filled(text) for text in rng.choices(texts, k=rng.choice((1, 1, 2)))]
         assigned = re.findall(r"\b(s\d) = ", " ".join(body)) or self.few
         use = rng.choice(("", " + ", " + ", " * "))
@@ -145,7 +146,7 @@ class _Carrying:
         lines = [f"    for {outer} in range({size}):", *first,
                  f"        for {inner} in range({other}):",
                  *("            " + text for text in body),
-                 f"        {to} = {rng.choice(PLAIN).format(a=line, b=line)}{use}"]  # fmt: skip
+                 f"        {to} = {rng.choice(PLAIN[:5]).format(a=line)}{use}"]  # fmt: skip
         return [self.of(text.replace("#", outer), inner) for text in lines]
 
     def piece(self) -> list[str]:

@@ -203,8 +203,7 @@ class _LaneBuilder:
         if least is None or least < 0:
             trip_count = maximum(loop.hi, loop.lo) - loop.lo  # `hi - lo` itself may overflow
         count = trip_count.constant
-        is_of_extremes = is_min_max(reductions[0].update)
-        updates = self.updates
+        updates, is_of_extremes = self.updates, is_min_max(reductions[0].update)
         if is_of_extremes and stores_carried(loop.body, self.carried):
             return (loop,)
         lanes = thresholds.SUM_LANES

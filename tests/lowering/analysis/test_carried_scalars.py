@@ -12,7 +12,7 @@ from plusequals.lowering.analysis.carried_scalars import (
     stores_carried,
     verify_scalars,
 )
-from plusequals.lowering.ir.loops import For, Program, Stmt, Store
+from plusequals.lowering.ir.loops import For, Program, Stmt
 from plusequals.lowering.ir.rewrite import map_kernels, map_statements
 from plusequals.lowering.ir.walk import statements, writes
 
@@ -129,14 +129,3 @@ for u in range(3):
     for made in (text.format("continue"), text.format("break") + "\ny[0] = d"):
         with pytest.raises(CdInternalError, match="lanes of the loop over t share `d`"):
             verify_scalars(vectors(lowered(made, **types)))
-
-
-def test_what_is_read_is_written() -> None:
-    program = lowered("d = x[0]\ny[0] = d", y="f64[9]", x="f64[9]")
-
-    def without(stmt: Stmt) -> tuple[Stmt, ...]:
-        return () if isinstance(stmt, Store) and not stmt.access.index else (stmt,)
-
-    verify_scalars(program)
-    with pytest.raises(CdInternalError, match="nothing writes `d`"):
-        verify_scalars(map_kernels(program, lambda body: map_statements(body, without)))

@@ -21,6 +21,9 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from .. import thresholds
+from ..analysis.accesses import Site, collect_accesses
+from ..analysis.dependence import find_dependence, find_privatizable
+from ..analysis.subscripts import ranges
 from ..ir.assignments import Permute
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, const, var
@@ -28,9 +31,6 @@ from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import rename, substitute
 from ..ir.walk import direct_reads, direct_writes, statements
-from .accesses import Site, collect_accesses
-from .dependence import find_dependence, find_privatizable
-from .subscripts import ranges
 
 Body = tuple[Stmt, ...]
 Names = Mapping[int, Node]

@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.lowering import thresholds
 from plusequals.lowering.analysis.dependence import loop_local_nodes
-from plusequals.lowering.analysis.stencil import Sweeps, find_sweeps
+from plusequals.lowering.cpu.stencil import Sweeps, find_sweeps
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import Comment, For, Permute, Program, Stmt

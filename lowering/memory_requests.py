@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from ..base.diagnostic import NOWHERE, CdTypeError, Diagnostic, Label, Span
-from .ir import decision as made
 from .ir.assignments import Permute, Print
+from .ir.decision import Decision as Remark
 from .ir.loops import Program, Stmt, Update
 from .ir.memory_mode import (
     HOSTED_CHANGED,
@@ -35,7 +35,7 @@ from .passes.inline import StoredReason
 
 
 def resolve_requests(
-    before: Program, after: Program, decisions: Iterable[made.Decision]
+    before: Program, after: Program, decisions: Iterable[Remark]
 ) -> dict[int, Decision]:
     """Return the memory mode, by node id, of each node with a request.
 
@@ -91,7 +91,7 @@ def _state_of_argument(asked: Mode, written: bool, because: str) -> tuple[Reques
 
 
 def _state_of_temporary(
-    before: Program, node: Node, now: Node | None, cause: made.Decision | None
+    before: Program, node: Node, now: Node | None, cause: Remark | None
 ) -> tuple[Request, ...]:
     """Return the state of a temporary; nothing where it was removed because nothing reads it."""
     is_stored = cause is not None and cause.outcome == "stored"

@@ -77,6 +77,17 @@ LAZY_PACKAGES = {
     "ziglang": "a compiler where there is none",
 }
 
+PRIVATE_WORDS = {
+    "abreast": "vectorized",
+    "anew": "recomputed, fresh",
+    "apart": "distributed, disjoint, not fused",
+    "beside": "what has to hold there",
+    "firsts": "initial, leading",
+    "settled": "decided, final",
+    "told": "message, reported",
+}
+"""Words that no name of the sources has, and the terms that say it; see docs/glossary.md."""
+
 WITHOUT_TESTS = {
     "dsl/source/surface.py": "a grammar without behaviour; tests of parse build all of it",
     "dsl/elaborate/typed.py": "a grammar without behaviour; tests of elaborate build all of it",

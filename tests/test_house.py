@@ -6,11 +6,13 @@ import ast
 import re
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from token import NAME
 
 from tests.house import (
     APART,
@@ -24,6 +26,7 @@ from tests.house import (
     LINE_LENGTH,
     LONG_FILES,
     LONG_FUNCTIONS,
+    PRIVATE_WORDS,
     SHORT_FILES,
     TUTORIAL_LINES,
     WITHOUT_TESTS,
@@ -248,6 +251,24 @@ def test_this_process_has_no_second_copy() -> None:
 
 
 # ---------------------------------------------------------------- sizes
+
+
+def test_names_are_terms_of_the_field() -> None:
+    private = [
+        f"{path}: `{name}`, better: {PRIVATE_WORDS[word]}"
+        for path in sources()
+        for name in sorted(set(re.findall(r"[^\W\d]\w*", _code(path))))
+        for word in re.findall(r"[a-z]+|[A-Z][a-z]*(?=[A-Z_]|$)", name.replace("_", " "))
+        if word.lower() in PRIVATE_WORDS
+    ]
+    assert private == []
+
+
+def _code(path: str) -> str:
+    """The names of a file, without comments and texts."""
+    with tokenize.open(ROOT / path) as file:
+        names = [t.string for t in tokenize.generate_tokens(file.readline) if t.type == NAME]
+    return " ".join(names)
 
 
 def test_files_are_short() -> None:

@@ -143,7 +143,7 @@ class Hold(Event):
         return self._is_released
 
     @property
-    def is_own(self) -> bool:
+    def is_of_thread(self) -> bool:
         """Whether the calling thread has to release it."""
         return self._thread == threading.get_ident() and not self._is_released
 
@@ -240,5 +240,5 @@ class Hold(Event):
 def require_progress(holds: Sequence[Any], events: Sequence[Event]) -> None:
     """Raise CdBackendError CD0877 where events wait for a hold of the calling thread."""
     for hold in tuple(holds):
-        if hold.is_own and hold._is_awaited_by(events):
+        if hold.is_of_thread and hold._is_awaited_by(events):
             raise hold.refusal()

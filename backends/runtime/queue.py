@@ -123,7 +123,7 @@ class Holder(Protocol):
     """A use of arrays by the code of one thread, which has to end it; see `hazards.Hold`."""
 
     @property
-    def is_own(self) -> bool:
+    def is_of_thread(self) -> bool:
         """Whether the calling thread has to end it."""
 
     @property
@@ -140,7 +140,7 @@ class Holder(Protocol):
 @contextmanager
 def waiting(holds: Sequence[Holder], event: Event) -> Iterator[None]:
     """Refuse a wait for an event, in the `with`, that waits for what the thread itself holds."""
-    own = [hold for hold in tuple(holds) if hold.is_own]
+    own = [hold for hold in tuple(holds) if hold.is_of_thread]
     try:
         for hold in own:
             hold.begin_wait(event)

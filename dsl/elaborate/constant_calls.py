@@ -17,7 +17,7 @@ from ..values.call_site import Word
 from ..values.types import typed_text
 from ..values.values import Called, Group, Path, Static, Value
 from .captures.instances import c_method_of, is_library, is_of_user
-from .captures.owners import below, compare, made, way_to
+from .captures.owners import below, compare, created, way_to
 from .captures.pure_calls import changes, is_pure, is_value, reads_only
 from .operators import as_python, now
 from .scope import Frame
@@ -55,7 +55,7 @@ def call(
         return Group(tuple(map(Static, result.value)), "list")
     if isinstance(result.value, dict):
         raise _not_callable(function, e)
-    return made(frame, result.value, e.span) if is_of_user(result.value) else result
+    return created(frame, result.value, e.span) if is_of_user(result.value) else result
 
 
 def _asked_in_each_call(
@@ -84,7 +84,7 @@ def _not_callable(function: Any, e: s.Call) -> CdError:
     elif not callable(function):
         text, helps = f"{describe(Static(function))} cannot be called", ()
     elif isinstance(function, type) and not is_library(function):
-        text = f"`{name}` is not known to the language, nor can its objects be made here"
+        text = f"`{name}` is not known to the language, nor can its objects be created here"
         helps = ("make it outside of the function, and pass it",)
     elif c_method_of(function) is not None and changes(function):
         kind = type(function.__self__).__name__

@@ -196,13 +196,13 @@ def _add_replaced_arrays(
             read_after(frame, statement, name, first) and not completes
         ):
             if becomes_array:
-                raise _made_an_array(name, before, current, statement)
+                raise _refuse_array(name, before, current, statement)
             rebound.append(name)
             for names in loop_carried_sets:
                 names.add(name)
 
 
-def _made_an_array(
+def _refuse_array(
     name: str, before: Value, current: Value, statement: s.For | s.While
 ) -> NeedPeel | CdError:
     """Return what to raise for a name that an index statement of a loop makes an array."""

@@ -42,7 +42,7 @@ from ..values.values import (  # fmt: skip
 from . import object_attributes
 from .aliasing import viewed_repeatedly
 from .captures.inputs import Inputs
-from .captures.instances import is_made_anew
+from .captures.instances import creates_new_object
 from .scope import (
     Frame,
     sources,
@@ -86,7 +86,7 @@ def _return_form(
 ) -> Return:
     """Return how the caller gets a value back; new arrays are appended to `results`."""
     match value:
-        case Static(inner) | Opaque(inner, _) if is_made_anew(inner) and (
+        case Static(inner) | Opaque(inner, _) if creates_new_object(inner) and (
             isinstance(value, Static) or id(inner) in inputs.made
         ):
             raise error(

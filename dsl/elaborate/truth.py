@@ -37,7 +37,7 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
     define it: that may change from call to call.
     """
     match value:
-        case Static(inner) if not _decides_own_truth(inner):
+        case Static(inner) if not _defines_truth(inner):
             return Static(bool(inner))
         case Group(items, _):
             return Static(bool(items))
@@ -54,7 +54,7 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
                     "of all elements: `np.all(...)` or `np.any(...)`",
                 ),
             )  # fmt: skip
-        case Opaque(inner, _) if not is_instance(inner) and not _decides_own_truth(inner):
+        case Opaque(inner, _) if not is_instance(inner) and not _defines_truth(inner):
             return Static(bool(inner))
         case Static(inner) | Opaque(inner, _) if any(
             hasattr(type(inner), method) for method in ("__bool__", "__len__")
@@ -67,7 +67,7 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
             return Static(True)
 
 
-def _decides_own_truth(value: object) -> bool:
+def _defines_truth(value: object) -> bool:
     """Whether a class of the user's says what the truth of its objects is."""
     methods = (getattr(type(value), name, None) for name in ("__bool__", "__len__"))
     return any(isinstance(method, FunctionType) and not is_library(method) for method in methods)

@@ -260,13 +260,13 @@ def _find_dependences(
     dynamic sizes."""
     mixed: frozenset[Node] = frozenset()
     while True:  # what is computed from a variable of mixed values is of mixed values, too
-        dependences, found = _origins_beside(specialization, given, body, mixed)
+        dependences, found = _origins_with_mixed(specialization, given, body, mixed)
         if found <= mixed:
             return dependences
         mixed |= found
 
 
-def _origins_beside(
+def _origins_with_mixed(
     specialization: Specialization,
     given: Mapping[Node, Path],
     body: list[Statement],

@@ -156,7 +156,7 @@ class LastWriters:
         """Whether an array is an argument of the run."""
         return any(parameter.node.id == node.id for parameter in self.of.parameters)
 
-    def together(self, record: Record, count: int) -> tuple[list[Record], int]:
+    def accumulated_with(self, record: Record, count: int) -> tuple[list[Record], int]:
         """Return records that accumulate into one element at once, and how many do so.
 
         At most `count` are returned: those that read the largest values, non-finite ones first.

@@ -258,7 +258,7 @@ class _ChainBuilder:
     def _add_operands(self, record: Record, read: Reads) -> int:
         """Add the operands of a record, and of other points of its row that accumulate into the
         same element; return the number of omitted points."""
-        selected, count = self.producers.together(record, self.terms)
+        selected, count = self.producers.accumulated_with(record, self.terms)
         selected = [term for term in selected if term.number != record.number]
         for term in (record, *selected):
             for operand in term.operands:

@@ -116,11 +116,12 @@ def _find_narrow_type(combine: Combine, operands: Sequence[Array], at: int) -> D
 
 def _check_fits(
     ctx: Context, expr: Expr, dtype: DType, span: Span, over: tuple[Range, ...] = (),
-    told: tuple[str, tuple[str, ...]] | None = None,
+    message: tuple[str, tuple[str, ...]] | None = None,
 ) -> None:  # fmt: skip
     """Emit the unproven part of `lo <= expr <= hi`, the bounds of an integer type, as a check.
 
-    It is of all points of the ranges `over`, the axes of an array; `told`: its text and help texts.
+    It is of all points of the ranges `over`, the axes of an array; `message` has its text and help
+    texts.
     """
     signed = dtype.kind == "i"
     lo = -(1 << (dtype.bits - 1)) if signed else 0
@@ -132,7 +133,7 @@ def _check_fits(
     domain = Domain((*ctx.domain, *over))
     if not over and not _varies_by_point(ctx, test):
         test, domain = _unless_empty(ctx, test), Domain()
-    text, helps = told or (
+    text, helps = message or (
         f"the Python integer {{0}} does not fit in {dtype}, the type that it meets",
         ("convert the array first: `x.astype(np.int64)`",
          f"or the number, which wraps then: `np.{dtype}(n)`"),

@@ -288,7 +288,8 @@ def _has_nonzero_stride(loop: For, first: Site, second: Site, bounds: Bounds) ->
     >>> (outer,) = program.kernels[0].body
     >>> find_dependence(outer.body[0]) is None
     False
-    >>> find_dependence(outer.body[0], bounds=facts_of(program).around(outer.body[0])) is None
+    >>> bounds = facts_of(program).bounds_outside(outer.body[0])
+    >>> find_dependence(outer.body[0], bounds=bounds) is None
     True
     """
     if first.index != second.index or first.index is None:

@@ -95,7 +95,7 @@ class Facts:
         """
         return find_dependence(loop, privatized, self.all_nodes, outer, bounds) is None
 
-    def around(self, loop: For) -> Bounds:
+    def bounds_outside(self, loop: For) -> Bounds:
         """Return the bounds of the values around a loop, as far as they are known."""
         return self.bounds.get(id(loop), NO_BOUNDS)
 
@@ -161,7 +161,7 @@ def find_band(loop: For, facts: Facts) -> Band | None:
             (interchanged,) = nest_loops(moved, body)
             assert isinstance(interchanged, For)
             candidate_ids = privatizable_in(interchanged, only)
-            if facts.is_free(interchanged, candidate_ids, ranges(free), facts.around(loop)):
+            if facts.is_free(interchanged, candidate_ids, ranges(free), facts.bounds_outside(loop)):
                 free.append(moved[0])
                 private_ids, remaining = candidate_ids, moved[1:]
                 break

@@ -74,7 +74,7 @@ Element = tuple[int, tuple[Index, ...]]
 class OuterLoopReason(Reason):
     """Why an outer loop is vectorized."""
 
-    APART = "its iterations are independent, and the inner loops stay in order"
+    INDEPENDENT = "its iterations are independent, and the inner loops stay in order"
 
 
 def vectorize_outer(program: Program, target: Target) -> Decided:
@@ -108,7 +108,9 @@ class _OuterVectorizer(OutermostRewriter):
             return None
         written = writes(loop.body)
         node = next((node for node in written if node.id not in privates), written[0])
-        self.decisions.append(Decision("abreast", OuterLoopReason.APART, node, span=loop.span))
+        self.decisions.append(
+            Decision("vectorized", OuterLoopReason.INDEPENDENT, node, span=loop.span)
+        )
         widths = self.widths(shape, privates, lanes)
         jammed, privates = unroll_and_jam.unroll_and_jam(
             loop, self.fresh, privates, self.only(), self.temporaries, outer

@@ -43,7 +43,7 @@ class Stage:
     comments: tuple[Comment, ...]
     loop: For
     """The loop over rows."""
-    mine: tuple[Node, ...]
+    private: tuple[Node, ...]
     """The temporaries that are private to each row."""
 
 
@@ -70,7 +70,7 @@ class Sweeps:
         at, which = divmod(number, len(self.stages))
         stage = self.stages[which]
         names = dict(self.names[at])
-        names |= {node.id: _fresh_copy(fresh, node) for node in stage.mine}
+        names |= {node.id: _fresh_copy(fresh, node) for node in stage.private}
         (renamed,) = rename((stage.loop,), {}, names)
         (renamed,) = substitute((renamed,), {self.loop.symbol: time})
         assert isinstance(renamed, For), "a loop stays one"

@@ -14,8 +14,8 @@ from .loops import Program
 from .node import Node
 
 Outcome = Literal[
-    "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
-    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
+    "virtual", "stored", "shrunk", "whole", "register", "fused", "not fused", "removed", "skipped",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "vectorized",
     "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
     "mirrored", "split", "mapped",
 ]  # fmt: skip
@@ -35,7 +35,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision: about a node, about a loop, or (`fused`, `apart`) about two loops."""
+    """One decision: about a node, about a loop, or (`fused`, `not fused`) about two loops."""
 
     outcome: Outcome
     reason: Reason
@@ -75,7 +75,7 @@ class Decision:
                 return f"a loop keeps an element of {array} in a register"
             case "fused":
                 return f"{loop} is joined with {self._first_loop()}"
-            case "apart":
+            case "not fused":
                 return f"{loop} is kept apart from {self._first_loop()}"
             case "removed":
                 return f"{array} is not computed"
@@ -115,7 +115,7 @@ class Decision:
                 return f"{loop} runs on the device"
             case "split":
                 return f"{loop} is split in two"
-            case "abreast":
+            case "vectorized":
                 return f"neighbouring elements of {array} are computed together"
             case _:
                 assert_never(self.outcome)

@@ -109,7 +109,7 @@ class PythonWriter:
         constants, run = tuple(self.constants), _compile_text("\n".join(self._function_text(lines)))
 
         def call(state: State) -> Any:
-            arrays = [_behind(node, state) for node in nodes]
+            arrays = [_array_of(node, state) for node in nodes]
             return run(constants, arrays, [state.numbers.get(name) for name in names], state)
 
         return call
@@ -323,7 +323,7 @@ class _MissingArray:
     __setitem__: Any = __getitem__
 
 
-def _behind(node: Node, state: State) -> Array | _MissingArray:
+def _array_of(node: Node, state: State) -> Array | _MissingArray:
     array = state.arrays.get(node.id)
     return _MissingArray(node) if array is None else array
 

@@ -86,7 +86,7 @@ Outcome = Mode | Literal["stays"] | str
 refusal."""
 
 _INCONSISTENT = "these exclude each other"
-_SETTLED = (
+_ONE_REQUEST = (
     "the first settles all that there is to say of its place on a device, and how streams share it"
     " is part of that; ask for both in one request"
 )
@@ -160,7 +160,7 @@ def join_modes(current: Mode, requested: Mode) -> Outcome:
     if requested.kind.startswith("hosted"):
         return _join_hosted(current, requested)
     if current.kind == requested.kind:  # they differ in sharing
-        return _SETTLED
+        return _ONE_REQUEST
     outcome = _join_row(current)[_COLUMNS.index(requested.kind)]
     return requested if outcome == "moves" else outcome
 

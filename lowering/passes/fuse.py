@@ -126,15 +126,15 @@ class _Fusion:
         if any(
             isinstance(stmt, If | While | Check | Permute | Print) for stmt in statements_between
         ):
-            return Decision("apart", pairs.FusionRefusal.BETWEEN, None, "", *location)
+            return Decision("not fused", pairs.FusionRefusal.BETWEEN, None, "", *location)
         if not pairs.has_same_range(first, second):
-            return Decision("apart", pairs.FusionRefusal.RANGES, None, "", *location)
+            return Decision("not fused", pairs.FusionRefusal.RANGES, None, "", *location)
         if pairs.are_unrelated(first, second):
-            return Decision("apart", pairs.FusionRefusal.NOTHING, None, "", *location)
+            return Decision("not fused", pairs.FusionRefusal.NOTHING, None, "", *location)
         pair = pairs.NestPair(self.facts(first), self.facts(second), self.locals_, outer)
         refused, detail = pair.refusal(statements_between)
         if refused is not None:
-            return Decision("apart", refused, None, detail, *location)
+            return Decision("not fused", refused, None, detail, *location)
         comments = tuple(stmt for stmt in between if isinstance(stmt, Comment))
         out[at:] = [*statements_between, self.merge(first, comments, second)]
         return None

@@ -178,12 +178,12 @@ class _Inlining:
         for at, new in enumerate(current):
             if new is None or (isinstance(new, Alloc) and new.node.id in self.removed):
                 continue
-            lists = () if self.is_settled(new) else bodies(new)
+            lists = () if self.is_decided(new) else bodies(new)
             inner = tuple(self.body(nested, (*route, (at, n))) for n, nested in enumerate(lists))
             out.append(with_bodies(new, inner) if inner else new)
         return tuple(out)
 
-    def is_settled(self, stmt: Stmt) -> bool:
+    def is_decided(self, stmt: Stmt) -> bool:
         """Whether all that a statement writes was decided, and stays."""
         written = self.candidates & summarize(stmt).writes
         return written <= self.decided and not any(number in self.removed for number in written)

@@ -182,7 +182,7 @@ def _sink_sum(
         return NoSinkReason.TILES
     if _is_changed(all_accesses, sum_, use, depth):
         return NoSinkReason.CHANGED
-    return _rebuild_body(body, _apart_from(use, sum_, fresh), values)
+    return _rebuild_body(body, _with_fresh_variables(use, sum_, fresh), values)
 
 
 def _has_equal_loops(sum_: _Sum, values: dict[Symbol, Affine], use: Site) -> bool:
@@ -209,7 +209,7 @@ def _is_changed(all_accesses: Accesses, sum_: _Sum, use: Site, depth: int) -> bo
     return any(position is not None and at < position <= last for position in positions)
 
 
-def _apart_from(use: Site, sum_: _Sum, fresh: Fresh) -> _Sum:
+def _with_fresh_variables(use: Site, sum_: _Sum, fresh: Fresh) -> _Sum:
     """Return the sum with other variables for those of its inner loops that loops around the use
     have, too."""
     around = {symbol for stmt in use.inside for symbol in binds(stmt)}

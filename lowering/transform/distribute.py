@@ -60,7 +60,7 @@ def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
         private, domain = facts.private(loop), ranges(outer)
         if not can_distribute(loop) or fresh.fits((trip_count(loop),)) is False:
             return ()
-        if facts.is_free(loop, private, domain, facts.around(loop)) or find_accumulators(
+        if facts.is_free(loop, private, domain, facts.bounds_outside(loop)) or find_accumulators(
             loop, private, facts
         ):
             return ()
@@ -74,7 +74,7 @@ def distribute_loops(program: Program, facts: Facts, fresh: Fresh) -> Program:
         first = replace(loop, body=loop.body[:position])
         facts.tell((first,), facts.temporaries_in(loop))
         privatized = facts.private(first) | {node.id for node in crossing}
-        if not facts.is_free(first, privatized, domain, facts.around(loop)):
+        if not facts.is_free(first, privatized, domain, facts.bounds_outside(loop)):
             return ()
         head, tail = distribute_at(loop, position, crossing, trip_count(loop), fresh)
         written = frozenset(node.id for node in writes(tail.body))

@@ -83,7 +83,7 @@ def observed(patch: pytest.MonkeyPatch) -> Seen:
         scalars.conversion_function,
         scalars.better_function,
     )
-    behind = evaluate._behind
+    behind = evaluate._array_of
 
     def told(node: Node, state: evaluate.State) -> Any:
         array = behind(node, state).view(Told)
@@ -98,5 +98,5 @@ def observed(patch: pytest.MonkeyPatch) -> Seen:
         evaluate, "conversion_function", lambda *kinds: seen.counted("cast", convert(*kinds))
     )
     patch.setattr(interpret, "better_function", lambda op: seen.counted(op.name, better(op)))
-    patch.setattr(evaluate, "_behind", told)
+    patch.setattr(evaluate, "_array_of", told)
     return seen

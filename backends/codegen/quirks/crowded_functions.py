@@ -34,13 +34,13 @@ def _is_strided(loop: For) -> bool:
     trip_count = (loop.hi - loop.lo).constant
     if trip_count is None or trip_count > MAX_TRIP_COUNT:
         return False
-    apart = False
+    strided = False
     for stmt in loop.body:
         if isinstance(stmt, Store | Update):
             access = stmt.access
-            apart |= bool(access.index) and (
+            strided |= bool(access.index) and (
                 stride(access.node, access.index, loop.symbol) not in (0, 1, -1)
             )
         elif isinstance(stmt, For):
             return False
-    return apart
+    return strided

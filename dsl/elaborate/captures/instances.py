@@ -118,7 +118,7 @@ def computes_attributes(value: object) -> bool:
     return isinstance(getattr(type(value), "__getattribute__", None), types.FunctionType)
 
 
-def is_made_anew(value: object) -> bool:
+def creates_new_object(value: object) -> bool:
     """Whether Python would make another object in each call, which the caller may change."""
     params = getattr(type(value), "__dataclass_params__", None)
     return hasattr(type(value), "__next__") or params is not None and not params.frozen

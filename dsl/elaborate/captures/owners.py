@@ -64,7 +64,7 @@ def held(frame: Frame, value: object, span: Span) -> Value:
     return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
 
-def made(frame: Frame, value: object, span: Span) -> Value:
+def created(frame: Frame, value: object, span: Span) -> Value:
     """Return an object that the function makes as an input: code of the user's decides what its
     attributes and operators give, and may change. It is the same in all calls: see `is_made`."""
     frame.inputs.made.add(id(value))

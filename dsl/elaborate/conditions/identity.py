@@ -211,8 +211,8 @@ def _are_one_number(
     # where names are bound to reads that nothing stores, two reads look like one object
     unstored = frame.ctx.pointwise or first in frame.ctx.unstored
     alike = first == second and any(isinstance(part, Read) for part in walk(first))
-    apart = _objects_of(frame, first).isdisjoint(_objects_of(frame, second))
-    if apart and not (alike and unstored):
+    disjoint = _objects_of(frame, first).isdisjoint(_objects_of(frame, second))
+    if disjoint and not (alike and unstored):
         return False
     raise error(
         "CD0404", CdTypeError,

@@ -38,7 +38,7 @@ def guard(frame: Frame, statement: s.If, names: tuple[str, ...], run: Run) -> No
     outer, kept, test, mask = frame.guards, dict[str, Scalar](), statement.test, None
     if _count((*statement.then, *statement.orelse)) > 1:
         if not any(free_letters(frame, part, names) for part in _subscripts(test)):
-            test = _with_numbers_kept(frame, test, names, kept, True)
+            test = _store_invariant_numbers(frame, test, names, kept, True)
         if _reads_array(frame, test, names):
             mask = _evaluate_mask(frame, test, names)
     try:
@@ -78,7 +78,7 @@ def _reduces_nothing(call: s.Call) -> CdError:
     )  # fmt: skip
 
 
-def _with_numbers_kept(
+def _store_invariant_numbers(
     frame: Frame, node: s.Expr, names: tuple[str, ...], kept: dict[str, Scalar], certain: bool
 ) -> s.Expr:
     """Return a test whose numbers that read arrays, the same at all points, are stored before it.
@@ -87,10 +87,10 @@ def _with_numbers_kept(
     """
 
     def operand(inner: s.Expr, also: bool = True) -> s.Expr:
-        return _with_numbers_kept(frame, inner, names, kept, certain and also)
+        return _store_invariant_numbers(frame, inner, names, kept, certain and also)
 
     if not free_letters(frame, node, names):
-        return _kept(frame, node, kept, certain)
+        return _store_number(frame, node, kept, certain)
     match node:
         case s.Logical(op, items):
             fixed = next(n for n, x in enumerate(items) if free_letters(frame, x, names))
@@ -107,7 +107,7 @@ def _with_numbers_kept(
             return node
 
 
-def _kept(frame: Frame, node: s.Expr, kept: dict[str, Scalar], certain: bool) -> s.Expr:
+def _store_number(frame: Frame, node: s.Expr, kept: dict[str, Scalar], certain: bool) -> s.Expr:
     """Return the name of a variable in which a number that reads arrays is stored; other nodes as
     they are, and those that only the operands before them let run."""
     ctx = frame.ctx

@@ -199,7 +199,7 @@ def turned(x, y, turn):
 """
 """Map each element by `turn` (to its ordinal, or back from it), or copy it where there is none."""
 
-SORT_BESIDE = """
+SORT_IN_LANES = """
 def sort_beside(x, t):
     rows, n = x.shape
     lanes = t.shape[2]

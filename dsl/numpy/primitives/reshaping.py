@@ -102,7 +102,7 @@ def _infer_size(
     if len(given) == len(sizes):
         return tuple(given)
     if any(size.constant == 0 for size in given):
-        raise error("CD0312", CdShapeError, _BESIDE_ZERO, site.span)
+        raise error("CD0312", CdShapeError, _SIZE_OF_ZERO, site.span)
     if len(sizes) - len(given) > 1:
         raise error("CD0312", CdShapeError, "only one size may be -1", site.span)
     factors, divisors = list(old), []
@@ -132,12 +132,12 @@ def _divisor(site: Site, sizes: Sequence[Affine]) -> Affine:
     for size in sizes:
         divisor = multiplied(site, divisor, size)
     if divisor.constant is None and not site.ctx.assumptions.less(const(0), divisor):
-        fault = Fault("CD0312", "CdShapeError", _BESIDE_ZERO, ("give all sizes",))
+        fault = Fault("CD0312", "CdShapeError", _SIZE_OF_ZERO, ("give all sizes",))
         site.ctx.guard(Position(divisor), compare("ne", divisor, const(0)), fault, site.span)
     return divisor
 
 
-_BESIDE_ZERO = "no size can be worked out for -1 beside a size 0"
+_SIZE_OF_ZERO = "no size can be worked out for -1 beside a size 0"
 
 
 def _match_axes(

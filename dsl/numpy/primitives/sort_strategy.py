@@ -198,7 +198,7 @@ def _lane_count(size: int | None, dtype: DType) -> int:
 def _sort_in_lanes(site: Site, rows: Array, lanes: int) -> None:
     number, size = rows.shape
     shape = floordiv(number + (lanes - 1), const(lanes)), size, const(lanes)
-    inlined(site, sorting.SORT_BESIDE, rows, fresh(site, shape, rows.kind.dtype, "others"))
+    inlined(site, sorting.SORT_IN_LANES, rows, fresh(site, shape, rows.kind.dtype, "others"))
 
 
 def _merge_rows(site: Site, rows: Array) -> None:

@@ -74,7 +74,7 @@ Body = tuple[Stmt, ...]
 class LaneReason(Reason):
     """Why a reduction is computed in lanes."""
 
-    APART = "its terms are independent, and may be combined in any order"
+    INDEPENDENT = "its terms are independent, and may be combined in any order"
 
 
 def vectorize_reductions(program: Program) -> Decided:
@@ -117,7 +117,7 @@ class _LaneReductions:
         starting = tuple(_OpenReduction(reduction) for reduction in find_reductions(stmt, outer))
         for reduction in starting:
             node, span = reduction.update.access.node, reduction.update.span
-            self.decisions.append(Decision("lanes", LaneReason.APART, node, span=span))
+            self.decisions.append(Decision("lanes", LaneReason.INDEPENDENT, node, span=span))
         open_ = (*open_, *starting)
         innermost = [reduction for reduction in open_ if reduction.sum.innermost is stmt]
         if innermost and all(reduction.sum.is_plain for reduction in innermost):

@@ -93,7 +93,7 @@ class _RowJam(OutermostRewriter):
             _written_nodes(loop.body)[0],
         )
         why = RowJamReason.STREAMS if self.target.streams > 1 else RowJamReason.SUMS
-        self.decisions.append(Decision("abreast", why, node, span=loop.span))
+        self.decisions.append(Decision("vectorized", why, node, span=loop.span))
         jam = partial(self.jam_rows, loop, privates)
         return self.strip_mine(loop, self.end(loop, outer), (count,), jam)
 

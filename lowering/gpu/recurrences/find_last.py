@@ -205,13 +205,13 @@ class _NestFacts:
                 open_tests = [*target_tests, *open_tests]
                 if not self.is_only_effect(branch, part.body):
                     return None
-            inside = self.list_around(branch, part.tests)
+            inside = self.enclosing_list(branch, part.tests)
         values = scalar_values_after(stores)
         if not any(is_never(test, values, self.bounds) for test in open_tests):
             return None
         return _SelectedValue(part.body, originals, stores, tuple(open_tests), tuple(new_tests))
 
-    def list_around(self, branch: If, tests: tuple[If, ...]) -> Body:
+    def enclosing_list(self, branch: If, tests: tuple[If, ...]) -> Body:
         """Return the list of another branch, or of the nest, that contains a branch."""
         at = next(n for n, enclosing in enumerate(tests) if enclosing is branch)
         if not at:

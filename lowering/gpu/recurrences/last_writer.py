@@ -54,7 +54,7 @@ def rewrite_last_writers(program: Program, facts: Facts, fresh: Fresh) -> Progra
             scatter = _match_scatter(stmt, outer, facts, fresh)
             if scatter is not None:
                 return scatter.rewrite(fresh)
-            if facts.is_free(stmt, facts.private(stmt), ranges(outer), facts.around(stmt)):
+            if facts.is_free(stmt, facts.private(stmt), ranges(outer), facts.bounds_outside(stmt)):
                 return (stmt,)
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(rewrite_body(part, outer) for part in bodies(stmt))),)
@@ -141,7 +141,7 @@ def _match_scatter(
     if not stores or is_short or not all(fresh.fits(s.access.node.shape) for s in stores.values()):
         return None
     targets = frozenset(stores)
-    if facts.is_free(loop, facts.private(loop), ranges(outer), facts.around(loop)):
+    if facts.is_free(loop, facts.private(loop), ranges(outer), facts.bounds_outside(loop)):
         return None
     for at, level in enumerate(loops):
         outer_ranges = ranges((*outer, *loops[:at]))

@@ -74,7 +74,7 @@ def rewrite_multi_prefix(program: Program, facts: Facts, fresh: Fresh) -> Progra
             counting = _match_counting(stmt, facts)
             rewritten = counting.rewrite(facts, fresh, outer) if counting is not None else ()
             if rewritten or facts.is_free(
-                stmt, facts.private(stmt), ranges(outer), facts.around(stmt)
+                stmt, facts.private(stmt), ranges(outer), facts.bounds_outside(stmt)
             ):
                 return rewritten or (stmt,)
             outer = (*outer, stmt)

@@ -20,7 +20,11 @@ def test_the_last_record_before_a_place_and_what_was_given() -> None:
     before = made.last((node.id, (1,)), (last.row, 0))
     assert before is not None and before.after == 2.0
     assert made.last((node.id, (1,)), (0, 0)) is None and made.given(node, (1,)) == 0.0
-    assert made.is_given(node) and made.called("x") == [] and made.together(last, 5) == ([last], 1)
+    assert (
+        made.is_given(node)
+        and made.called("x") == []
+        and made.accumulated_with(last, 5) == ([last], 1)
+    )
 
 
 def test_an_array_has_the_name_that_it_has_at_the_end() -> None:

@@ -39,7 +39,7 @@ def test_every_reason_is_a_sentence_of_its_own() -> None:
             assert len(str(reason).split()) >= 3
             assert not str(reason).endswith(".")
         assert len(set(map(str, kind))) == len(kind)
-    assert str(Decision("apart", FusionRefusal.ORDER, detail="m")).endswith(": m")
+    assert str(Decision("not fused", FusionRefusal.ORDER, detail="m")).endswith(": m")
 
 
 SOURCE, OTHER = Source("me.py", 1, "a\nb\n"), Source("lib/other.py", 4, "c\n")
@@ -69,16 +69,16 @@ SENTENCES = (
         "the loop over `i` is joined with the one of line 1: they share",
     ),
     (
-        Decision("apart", FusionRefusal.ORDER, None, "m", SECOND, SECOND, "j"),
+        Decision("not fused", FusionRefusal.ORDER, None, "m", SECOND, SECOND, "j"),
         "the loop over `j` is kept apart from another one of the same line: an iteration "
         "of the second depends on a later iteration of the first: `m`",
     ),
     (
-        Decision("apart", FusionRefusal.JUMPS, None, "", SECOND, AWAY, "j"),
+        Decision("not fused", FusionRefusal.JUMPS, None, "", SECOND, AWAY, "j"),
         "the loop over `j` is kept apart from the one of other.py:4: one of them",
     ),
     (
-        Decision("apart", FusionRefusal.JUMPS, None, "", SECOND, NOWHERE, "j"),
+        Decision("not fused", FusionRefusal.JUMPS, None, "", SECOND, NOWHERE, "j"),
         "the loop over `j` is kept apart from the one of another statement:",
     ),
     (Decision("removed", RemovalReason.UNUSED, M), "`m` is not computed: nothing"),
@@ -118,7 +118,7 @@ SCHEDULED: tuple[tuple[Outcome, str], ...] = (
     ("mirrored", "half of `m` is copied from its other half: it is"),
     ("mapped", "the loop over `i` runs on the device: it is"),
     ("split", "the loop over `i` is split in two: it is"),
-    ("abreast", "neighbouring elements of `m` are computed together: it is"),
+    ("vectorized", "neighbouring elements of `m` are computed together: it is"),
 )
 """Outcomes of the schedules; those that start with an array, or name one, are about it."""
 

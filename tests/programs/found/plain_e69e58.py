@@ -14,9 +14,7 @@ PROGRAM = Program(
     t5 = q4(t1, y)
     return (t5,)
 """,
-    (
-        ArgSpec("y", "int64", shape=(1, 1), seed=2),
-    ),
+    (ArgSpec("y", "int64", shape=(1, 1), seed=2),),
     reorders=False,
     rounds=False,
 )

@@ -70,5 +70,5 @@ def test_few_are_sorted_by_changing_neighbours(count: int) -> None:
 def test_rows_are_sorted_side_by_side(rows: int, size: int) -> None:
     x = np.random.default_rng(size).integers(-90, 90, (rows, size))
     expected = np.sort(x)
-    python(sorting.SORT_BESIDE)(x, np.ones((-(-rows // 4), size, 4), int))
+    python(sorting.SORT_IN_LANES)(x, np.ones((-(-rows // 4), size, 4), int))
     np.testing.assert_array_equal(x, expected)

@@ -37,6 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "lowering/passes/test_fuse",
         "lowering/passes/test_contract_arrays",
     ),
+    "lowering/analysis/carried_scalars": ("lowering/cpu/reductions/test_lanes",),
     "lowering/analysis/definite_writes": (),
     "lowering/analysis/definitions": ("lowering/passes/test_inline",),
     "lowering/analysis/effects": (

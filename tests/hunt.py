@@ -66,6 +66,7 @@ PARTS = (
     _of_kind("flow", "flow", (10, 40, 20_000)),
     _of_kind("nested", "nested", (10, 40, 20_000)),
     _of_kind("carried", "carried", (10, 40, 20_000)),
+    Part("pairs", _PROGRAMS, ("--kind", "pairs"), (0, 40, 12_000), jobs=True),
     Part("calls", _PROGRAMS, ("--warm",), (0, 16, 5_000), jobs=True),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(
@@ -95,11 +96,12 @@ PARTS = (
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn thresholds) and large (as users run them), functions of plain Python, programs about which
-write comes before a read, about what iterations leave to others and about scalars that loops carry
-on, programs of many calls in processes that share a cache, kernels whose threads are fibres,
-NumPy's functions on small and large arrays, and at drawn settings, loops over lanes as vectors,
-routines over streams, interrupts of calls, plans, calls in plans and by hand, gradients against
-differences, processes that share a cache, and texts with faults."""
+write comes before a read, about what iterations leave to others and about scalars that loops
+carry on, pairs of idioms as users run them, programs of many calls in processes that share a
+cache, kernels whose threads are fibres, NumPy's functions on small and large arrays, and at
+drawn settings, loops over lanes as vectors, routines over streams, interrupts of calls, plans,
+calls in plans and by hand, gradients against differences, processes that share a cache, and
+texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -8,7 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import carried_text, flow_text, nested_text, python_text, scratch_text, statements
+from . import (
+    carried_text,
+    flow_text,
+    nested_text,
+    pairs_text,
+    python_text,
+    scratch_text,
+    statements,
+)
 from .layouts import READABLE
 from .model import ArgSpec, Program
 from .writer import Refused, Writer
@@ -16,7 +24,7 @@ from .writer import Refused, Writer
 NOTATIONS = ("array", "index", "mixed")
 SIZED = ("nest", "large")
 """Nests with scratch arrays, small ones and large ones."""
-KINDS = (*NOTATIONS, *SIZED, "python", "flow", "nested", "carried")
+KINDS = (*NOTATIONS, *SIZED, "python", "flow", "nested", "carried", "pairs")
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
 SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
@@ -30,10 +38,13 @@ CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1
           "log2", "arcsinh", "log10", "cosh", "tan")  # fmt: skip
 
 
-def generate(rng: random.Random, kind: str | None = None, dynamic: bool = False) -> Program:
+def generate(
+    rng: random.Random, kind: str | None = None, dynamic: bool = False, number: int = 0
+) -> Program:
     """Return a program of a kind, one of `NOTATIONS` if none is given.
 
-    A `dynamic` one is short, and its text uses sizes and integers that only a call knows.
+    A `dynamic` one is short, and its text uses sizes and integers that only a call knows. Its
+    number decides which pair of idioms a program of `pairs` has.
     """
     while True:
         try:
@@ -47,6 +58,8 @@ def generate(rng: random.Random, kind: str | None = None, dynamic: bool = False)
                 return nested_text.program(rng)
             if chosen == "carried":
                 return carried_text.program(rng)
+            if chosen == "pairs":
+                return pairs_text.program(rng, number)
             if chosen in SIZED:
                 return scratch_text.program(rng, large=chosen == "large")
             return _program(rng, chosen, dynamic)

@@ -10,6 +10,7 @@
     python -m tests.programs.hunt --programs 5000 --seed 8 --jobs 2 --kind flow --settings random
     python -m tests.programs.hunt --programs 5000 --seed 9 --jobs 2 --kind nested --settings random
     python -m tests.programs.hunt --programs 5000 --seed 9 --jobs 2 --kind carried --settings random
+    python -m tests.programs.hunt --programs 5000 --seed 10 --jobs 2 --kind pairs
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -35,7 +36,7 @@ from .isolate import Child, Crashed, first_ready
 from .model import Program
 from .thresholds import lowered
 from .warm_cache import check_sequences
-from .ways import Ways, drawn, usual, warm_ways
+from .ways import Ways, drawn, usual, usual_and_interpreted, warm_ways
 
 BATCH = 40
 """Programs in one C file; nests are fewer, so that more settings are drawn."""
@@ -65,7 +66,7 @@ class Tally:
 def program_of(seed: int, number: int, kind: str | None = None, processes: int = 0) -> Program:
     """Return the program of that number in the hunt of that seed, with calls in processes."""
     rng = random.Random(f"{seed}:{number}")
-    program = generate(rng, kind, dynamic=processes > 0)
+    program = generate(rng, kind, dynamic=processes > 0, number=number)
     return with_calls(rng, program, processes) if processes else program
 
 
@@ -73,12 +74,14 @@ def ways_of(options: argparse.Namespace, first: int) -> Ways:
     """Return how the batch that begins with that program is run."""
     if options.warm:
         return warm_ways(random.Random(f"{options.seed}:{first}:warm"))
+    if options.kind == "pairs" and options.settings == "given":
+        return usual_and_interpreted(random.Random(f"{options.seed}:{first}:usual"))
     if options.kind == "large":
         return usual(random.Random(f"{options.seed}:{first}:usual"))
     if options.settings == "random":
         rng = random.Random(f"{options.seed}:{first}:settings")
         ways = drawn(rng, options.passes, 0.9 if options.kind == "nest" else 0.5)
-        if options.kind == "carried":  # what is not reordered has no lanes
+        if options.kind in ("carried", "pairs"):  # what is not reordered has no lanes
             profile: Literal["strict", "default"] = rng.choice(("strict", "default", "default"))
             ways = replace(ways, schedule=True, profile=profile)
     else:

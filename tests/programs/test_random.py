@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from tests.backends.cuda.on_cpu import needs_gxx
 
+from . import pairs_text
 from .check import check_all
 from .hunt import program_of
 from .layouts import lay
 from .model import Program
 from .outcomes import unlike
 from .strategies import layouts, programs
-from .ways import Ways, drawn, usual
+from .ways import Ways, drawn, usual, usual_and_interpreted
 
 FEW = 15
 """Programs of a test; `python -m tests.hunt` takes as many as there is time for."""
@@ -96,6 +97,25 @@ def test_functions_of_plain_python_are_what_python_makes_of_them() -> None:
     cases = check_all(programs, Ways(c=False, numbers=True))
     assert not [str(case.finding) for case in cases if case.finding is not None]
     assert not all(case.refused for case in cases)
+
+
+def test_pairs_of_idioms_as_users_run_them() -> None:
+    ways = usual_and_interpreted(random.Random(1))
+    cases = check_all([program_of(1, n, "pairs") for n in range(FEW)], ways)
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+    assert sum(bool(case.refused) for case in cases) < FEW // 3
+
+
+def test_numbers_of_programs_visit_all_pairs_of_idioms() -> None:
+    count = len(pairs_text.IDIOMS)
+    pairs = {pairs_text.pair_of(number)[:2] for number in range(count**2)}
+    assert len(pairs) == count**2
+    first = [pairs_text.pair_of(number)[:2] for number in range(40)]
+    assert len({one.name for pair in first for one in pair}) > 40, "consecutive ones are mixed"
+    rounds = range(len(pairs_text.FORMS))
+    forms = {pairs_text.pair_of(number * count**2)[2] for number in rounds}
+    assert forms == set(pairs_text.FORMS), "a pair comes in every form"
 
 
 @pytest.mark.parametrize("number", range(2))

@@ -101,3 +101,8 @@ def usual(rng: random.Random) -> Ways:
     """Return ways under the settings that a user has who changed none, NumPy as the only oracle."""
     given = {name: getattr(Settings(), name) for name in SETTINGS}
     return Ways(**given, plain=False, numpy=True, poison=True, open=rng.random() < 0.3)
+
+
+def usual_and_interpreted(rng: random.Random) -> Ways:
+    """Return the same, with the interpreters as oracles, too, and mostly a faster C compiler."""
+    return replace(usual(rng), plain=True, numpy=False, optimize=rng.choice((1, 1, 3)))

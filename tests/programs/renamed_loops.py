@@ -30,9 +30,9 @@ Pick = Callable[[int], int]
 """The number of a loop's variable, above the highest of the loops around it."""
 
 
-def with_own_variables(program: Program) -> Program:
-    """Return the program with a variable for each loop that no other has."""
-    numbers = itertools.count(_FIRST)
+def with_own_variables(program: Program, first: int = _FIRST) -> Program:
+    """Return the program with a variable for each loop that no other has, numbered from `first`."""
+    numbers = itertools.count(first)
     return _renamed(program, lambda highest: next(numbers))
 
 
@@ -64,6 +64,9 @@ def difference(program: Program, target: Target, rng: random.Random) -> str | No
         optimize(renamed, target, lambda name, now: stages[-1].append((name, now)))
     for (name, own), (other, shared) in zip(*stages, strict=True):
         one, two = print_program(own).splitlines(), print_program(shared).splitlines()
+        if one != two:  # fused loops may enclose variables with lower numbers
+            own, shared = (with_own_variables(now, 2 * _FIRST) for now in (own, shared))
+            one, two = print_program(own).splitlines(), print_program(shared).splitlines()
         if name != other or one != two:
             return "\n".join((name, *difflib.unified_diff(one, two, lineterm="", n=4)))
     return None

@@ -178,11 +178,20 @@ def _passes(case: Case) -> None:
             verify_scalars(now)
             outcome = _call(case, batch.Loops(now))
             rounds = name in ("vectorize_reductions", "form_fma")
+            rounds |= name == "complex_to_pairs" and _has_complex_abs(case.program)
             _same(case, name.replace(" ", "_"), outcome, rounds, exact)
             exact = outcome if rounds else exact  # passes after these round as they do
     if case.finding is None:
         short, _ = optimize(lowered, replace(target(), short=True))
-        _same(case, "short", _call(case, batch.Loops(short)), exact=exact)
+        rounds = _has_complex_abs(case.program)
+        _same(case, "short", _call(case, batch.Loops(short)), rounds, exact)
+
+
+def _has_complex_abs(program: Program) -> bool:
+    """Whether absolute values of complex numbers may be computed, of which passes make `hypot`: C
+    computes both alike, but the interpreters by two functions of NumPy, whose last bits differ."""
+    is_complex = any(np.dtype(one.dtype).kind == "c" for one in program.args if one.is_array)
+    return is_complex and re.search(r"\babs\(", program.text) is not None
 
 
 def _renamed(case: Case) -> None:

@@ -194,7 +194,7 @@ class Context:
             if buffer is None:
                 buffer = self.adopt(field, written=field not in self.device.shared)
             if recorder := RUNTIME.planned():
-                recorder.copy(field, field.host, buffer, self)
+                recorder.copy(field, (field.host, buffer), None, self)
                 return
             queue_copy(self.stream, field.host, buffer)
             field.keep_newest()
@@ -211,7 +211,7 @@ class Context:
         def decision() -> None:
             buffer = self.array(field)
             if recorder := RUNTIME.planned():
-                recorder.copy(field, buffer, field.host, self)
+                recorder.copy(field, (buffer, field.host), self, None)
                 return
             self.refresh(field, buffer)
             queue_copy(self.stream, buffer, field.host)
@@ -264,7 +264,7 @@ class Context:
         def decision() -> None:
             source_buffer, buffer = source.array(field), self.array(field)
             if recorder := RUNTIME.planned():
-                recorder.copy(field, source_buffer, buffer, source)
+                recorder.copy(field, (source_buffer, buffer), source, self)
                 return
             source.refresh(field, source_buffer)
             queue_copy(self.stream, source_buffer, buffer)

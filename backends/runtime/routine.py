@@ -211,11 +211,7 @@ class Routine:
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
-        values = bind_arguments(
-            self.name, self.compiled.names, self._bindings, args, kwargs,
-            self.compiled.procedure.span,
-        )  # fmt: skip
-        arguments, waited = self._bind_arguments(values)
+        values, arguments, waited = self.arguments_of(args, kwargs)
         source_streams = () if self.source is None else (self.source.stream,)
 
         def decision() -> Event:
@@ -266,12 +262,18 @@ class Routine:
             return
         decide(lambda: merge_copy(stream, field, field.host, once=False), stream)
 
-    def _bind_arguments(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
-        """Return the array arguments of a call by position, and whether the call is synchronous.
+    def arguments_of(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], dict[int, Any], bool]:
+        """Return the arguments of a call by name, as arrays by position, and whether the call is
+        synchronous: where one is written or on a device, its owner may use it after the call.
 
-        It is where an argument is written or on a device: its owner may use it after the call.
+        Raises CdTypeError CD0436 for wrong arguments, and what converting and comparing them
+        raises.
         """
         compiled, arguments, is_synchronous = self.compiled, dict[int, Any](), False
+        span = compiled.procedure.span
+        values = bind_arguments(self.name, compiled.names, self._bindings, args, kwargs, span)
         backend = self.context.device.code
         for at, (slot, parameter) in enumerate(compiled.parameters):
             if isinstance(slot, Argument):
@@ -281,9 +283,18 @@ class Routine:
                 )
         if is_synchronous:
             require_disjoint(list(arguments.values()), self.name)
-        return arguments, is_synchronous
+        return values, arguments, is_synchronous
 
     def require_order(self, written: Container[Field] = ()) -> None:
+        """Raise CdValueError CD0850 where a routine linked before has to be called first, unless
+        what it reads is `written`; and what `require_versions` raises."""
+        self.require_written(written)
+        self.require_versions()
+        if not written:
+            self._unwritten_inputs = ()
+            self._fast_call = self._make_fast_call()
+
+    def require_written(self, written: Container[Field]) -> None:
         """Raise CdValueError CD0850 where a routine linked before has to be called first, unless
         what it reads is `written`."""
         for field, first in self._unwritten_inputs:
@@ -297,11 +308,17 @@ class Routine:
                         (f"call `{first}` first, or give it a value: `{field.label}[...] = 0`",),
                     )
                 )
+
+    def require_versions(self) -> None:
+        """Raise CdValueError CD0850 or CD0859 where it recomputes of other versions than the
+        routine did whose values it computes again."""
         for check in self._version_checks:
             check.require(self.name, self.compiled.procedure.span)
-        if not written:
-            self._unwritten_inputs = ()
-            self._fast_call = self._make_fast_call()
+
+    def note_versions(self) -> None:
+        """Record the versions that it reads, for routines that recompute its values."""
+        if self._versions is not None:
+            self._versions.note()
 
     @property
     def compares_versions(self) -> bool:
@@ -352,14 +369,12 @@ class Routine:
         """Queue a step in dependence order with all uses of the same arrays."""
         with RUNTIME.scheduling.lock:
             RUNTIME.scheduling.decisions += 1
-            for check in self._version_checks:
-                check.require(self.name, self.compiled.procedure.span)
+            self.require_versions()
             self._refresh_arrays()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
             event = hazards.enqueue(stream, run, reads, self.written)
-            if self._versions is not None:
-                self._versions.note()
+            self.note_versions()
             for held_field, buffer in self.writes:
                 held_field.record_write(buffer)
         return event

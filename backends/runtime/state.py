@@ -58,8 +58,9 @@ class PlanRecorder(Protocol):
     ) -> tuple[()] | tuple[Any]:
         """Take a call of a function, if it uses tensors: return what the call returns, else ()."""
 
-    def copy(self, field: Any, source: Any, target: Any, context: Any) -> None:
-        """Take a copy of a field between two of its arrays, the source's in a context."""
+    def copy(self, field: Any, ends: tuple[Any, Any], source: Any, target: Any) -> None:
+        """Take a copy of a field from one of its arrays to another one, between contexts, of which
+        None is the host."""
 
     def merge(self, consumer: Any, field: Any, source: Any, once: bool) -> None:
         """Take the fill of the merge buffer of a routine's stream."""

@@ -463,7 +463,7 @@ class _InPredicate:
         """Return (): what it calls on arrays is called."""
         return ()
 
-    def copy(self, field: Any, source: Any, target: Any, context: Any) -> None:
+    def copy(self, field: Any, ends: tuple[Any, Any], source: Any, target: Any) -> None:
         """Raise CdTypeError CD0862."""
         self.touch(field.label)
 

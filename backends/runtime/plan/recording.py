@@ -169,26 +169,16 @@ class Recorder:
         routine.context.require_live(routine.name)
         if routine.owner is not None and routine.owner is not self.owner:
             raise unseen(routine.name, routine.owner)
-        if routine.compiled.procedure.results:
-            raise needs_value(f"`{routine.name}` returns something", (
-                "let it write what it computes into a tensor: `y[i] = ...`",
-            ))  # fmt: skip
         on_host = isinstance(routine.context, HostContext)
-        if routine.compares_versions and not on_host:
-            raise not_taken(
-                f"`{routine.name}` shares a virtual tensor with another routine",
-                "make the tensor without `memory=`",
-            )
         for value in (*args, *kwargs.values()):
             if isinstance(value, Counter):
                 self.require_open(value)
-        own = (field for field in routine.inputs if field.owner is not None)
-        routine.require_order(self._written.union(own))  # what is its own is looked at in the end
+        self._require_taken(routine, on_host)
         if routine.source is not None and routine.merge_input is not None:
             self.merge(routine, routine.merge_input, routine.source, once=True)
         merge = self._merged(routine)
         line = caller_line()
-        made = routine_step(routine, tuple(args), kwargs, merge.buffer if merge else None, line)
+        made = self._step(routine, (tuple(args), kwargs), merge.buffer if merge else None, line)
         for field, buffer in routine.loads:
             self._loads[routine.context, field, buffer] = None
         loaded = {buffer for _, buffer in routine.loads}
@@ -211,6 +201,31 @@ class Recorder:
         if merge is not None and merge.once:
             del self._open[-1].merges[routine.context.stream]
         return None
+
+    def _require_taken(self, routine: Routine, on_host: bool) -> None:
+        """Raise CdTypeError CD0862 for a routine that returns something, CD0866 for one that
+        computes again what another one does, in a context, and what `require_order` raises."""
+        if routine.compiled.procedure.results:
+            raise needs_value(f"`{routine.name}` returns something", (
+                "let it write what it computes into a tensor: `y[i] = ...`",
+            ))  # fmt: skip
+        if routine.compares_versions and not on_host:
+            raise not_taken(
+                f"`{routine.name}` shares a virtual tensor with another routine",
+                "make the tensor without `memory=`",
+            )
+        own = (field for field in routine.inputs if field.owner is not None)
+        routine.require_order(self._written.union(own))  # what is its own is looked at in the end
+
+    def _step(
+        self,
+        routine: Routine,
+        arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
+        merged: Buffer | None,
+        line: str,
+    ) -> Step:
+        """Return the step of a call; raises what the call raises for wrong arguments."""
+        return routine_step(routine, *arguments, merged, line)
 
     def is_innermost(self, body: object) -> bool:
         """Whether a body is the one that is being recorded."""
@@ -267,40 +282,49 @@ class Recorder:
         """Return (): functions are not recorded here, and are called."""
         return ()
 
-    def copy(self, field: Field, source: Buffer, target: Buffer, context: Context) -> None:
-        """Record a copy of a field between two of its arrays, the source's in a context."""
+    def copy(
+        self,
+        field: Field,
+        ends: tuple[Buffer, Buffer],
+        source: Context | None,
+        target: Context | None,
+    ) -> None:
+        """Record a copy of a field from one of its arrays to another one, between contexts, of
+        which None is the host."""
+        begin, end = ends
         if field.owner is not None:
             raise unseen(field.label, field.owner)
-        if source is target:
+        if begin is end:
             return
-        if source is not field.host:
-            self._follow(field, source)
-            self._loads[context, field, source] = None
-        self._contexts[context] = None
-        name = f"copy {field.label}"
+        if source is not None and begin is not field.host:
+            self._follow(field, begin)
+            self._loads[source, field, begin] = None
+        contexts = [context for context in (source, target) if context is not None]
+        self._contexts |= dict.fromkeys(contexts)
 
         def note() -> None:
-            target.tick = source.tick
-            if target is field.host:
-                field.host_tick = target.tick
+            end.tick = begin.tick
+            if target is None:
+                field.host_tick = end.tick
             else:
                 field.keep_newest()
 
-        self._fields[source] = self._fields[target] = field
-        self._add(copy_step(name, "copy", self._device(), (source, target), note, caller_line()))
+        self._fields[begin] = self._fields[end] = field
+        name, stream = f"copy {field.label}", contexts[-1].stream
+        self._add(copy_step(name, "copy", self._device(), ends, note, caller_line(), stream))
         self._written.add(field)
         if len(self._open) > 1:
             return
-        if target is field.host:  # routines with older arrays load it
+        if target is None:  # routines with older arrays load it
             self._offered[field] += 1
-            self._newest[field] = target
-            self._fresh[field] = {source, target}
+            self._newest[field] = end
+            self._fresh[field] = {begin, end}
         elif field in self._fresh:
-            if source in self._fresh[field]:
-                self._fresh[field].add(target)
+            if begin in self._fresh[field]:
+                self._fresh[field].add(end)
             else:
-                self._fresh[field].discard(target)
-        self._seen[target] = self._offered[field]
+                self._fresh[field].discard(end)
+        self._seen[end] = self._offered[field]
 
     def merge(self, consumer: Routine, field: Field, source: Context | None, once: bool) -> None:
         """Record the fill of the merge buffer of a routine's stream from a context, or the host."""
@@ -467,16 +491,20 @@ class Recorder:
         source, label = merge.buffer, merge.field.label
         buffer = None if merge.once else self._filled_around(merge.field, stream)
         if buffer is None:
-            model = merge.field.host.array
-            with memory_guard(f"a merge buffer of {stream.name}", model.nbytes):
-                array = stream.like(label, model)
-            buffer = Buffer(f"{label}.merge", array, stream.account)
+            buffer = self._merge_buffer(merge.field, stream)
             self._private[buffer] = stream.like
         name, ends = f"merge {label}", (source, buffer)
         self._open[-1].nodes.append(
-            copy_step(name, "merge", stream.device.name, ends, _nothing, caller_line())
+            copy_step(name, "merge", stream.device.name, ends, _nothing, caller_line(), stream)
         )
         return buffer
+
+    def _merge_buffer(self, field: Field, stream: Any) -> Buffer:
+        """Return a new array for what a stream merges of a field."""
+        model = field.host.array
+        with memory_guard(f"a merge buffer of {stream.name}", model.nbytes):
+            array = stream.like(field.label, model)
+        return Buffer(f"{field.label}.merge", array, stream.account)
 
     def _filled_around(self, field: Field, stream: Any) -> Buffer | None:
         """Return the merge buffer that holds a field around this body, for any number of calls."""

@@ -58,6 +58,8 @@ class Frame:
     """Which iterations these are, for errors."""
     recorded: bool = False
     """Whether a trace or a log observes the run."""
+    given: Mapping[int, Any] | None = None
+    """Arrays for arguments of a routine by position, in place of `inputs` by name."""
 
     def array(self, buffer: Buffer) -> Array:
         """Return the array that a name stands for."""
@@ -88,6 +90,8 @@ class Step:
     """Where it was recorded: `train.py:12`."""
     routine: Any = None
     """The routine that is called, if it is a call."""
+    stream: Any = None
+    """The stream that the call itself would have queued it on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,6 +260,7 @@ def copy_step(
     ends: tuple[Buffer, Buffer],
     note: Callable[[], None],
     line: str,
+    stream: Any = None,
 ) -> Step:
     """Return the step of a copy on a device from one array to another one."""
     source, target = ends
@@ -267,4 +272,6 @@ def copy_step(
     def prepare(place: GraphPlace) -> Callable[[], None]:
         return prepare_copy(target.array, source.array, place)
 
-    return Step(name, kind, (device,), (source,), (target,), bind, prepare, note, line=line)
+    return Step(
+        name, kind, (device,), (source,), (target,), bind, prepare, note, line=line, stream=stream
+    )

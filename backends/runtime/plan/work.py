@@ -74,7 +74,18 @@ def routine_step(
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys(writes)), work.bind, work.prepare, work.note, work.names,
-        work.require, line, routine,
+        work.require, line, routine, routine.context.stream,
+    )  # fmt: skip
+
+
+def open_step(routine: Routine, merged: Buffer | None, line: str) -> Step:
+    """Return the step of any call of a routine, whose arguments the frame of a run gives."""
+    work = _RoutineWork(routine, {}, merged)
+    reads = routine.reads if merged is None else (*routine.reads, merged)
+    device, stream = routine.context.device.name, routine.context.stream
+    return Step(
+        routine.name, "routine", (device,), tuple(dict.fromkeys(reads)), routine.written,
+        work.bind, work.prepare, work.note, {}, None, line, routine, stream,
     )  # fmt: skip
 
 
@@ -105,6 +116,9 @@ class _RoutineWork:
         arrays: dict[int, Any] = {at: frame.array(held) for at, held in routine.buffers.items()}
         if self.merged is not None:
             arrays |= dict.fromkeys(routine.compiled.merged, frame.array(self.merged))
+        bind = routine.recorded if frame.recorded else routine.bind
+        if frame.given:
+            return bind({**arrays, **frame.given})
         late: dict[int, Any] = {}
         writes = any(argument.parameter.written for argument in self.given.values())
         for at, argument in self.given.items():
@@ -122,7 +136,6 @@ class _RoutineWork:
             fits = is_array and not layout_mismatch(parameter, value)
             in_place = parameter.written or not writes  # what is only read may overlap that
             (arrays if fits and in_place else late)[at] = value
-        bind = routine.recorded if frame.recorded else routine.bind
         if not late:
             return bind(arrays)
 

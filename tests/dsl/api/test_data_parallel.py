@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -230,3 +232,216 @@ def test_a_step_has_the_values_of_its_time(changed: str, monkeypatch: pytest.Mon
         expected = (4 * held.count + 2 * np.sum(OFFSET)) * RATE
         found.append((w.numpy().item(), expected))
     assert [ours for ours, _ in found] == [expected for _, expected in found]
+
+
+# ---------------------------------------------------------------------- recorded once, queued again
+
+
+def test_calls_are_recorded_once_for_the_code_that_they_run() -> None:
+    w, train = adding_on_four()
+    for count in (5, 5, 2, 5, 2):
+        train(np.arange(float(count)))
+        assert w.numpy() == count * (count - 1) / 2
+    recorded = dict(train._replays)
+    train(np.arange(2.0)), train(np.arange(5.0))
+    assert train._replays == recorded
+    assert len(recorded) == 2
+
+
+def test_what_a_step_returns_is_dropped() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x):
+        w.grad[...] = np.sum(x)
+        return np.sum(x), x * 2.0
+
+    @cd
+    def update():
+        w.value += w.grad
+        return w.value + 1.0
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(3)], (w.grad,))
+    for _ in range(3):
+        train(np.ones(7))
+    assert w.numpy() == 21
+
+
+def test_a_step_and_an_update_have_arguments_of_one_name() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x, rate):
+        w.grad[...] = rate * np.sum(x)
+
+    @cd
+    def update(rate):
+        w.value += rate * w.grad
+
+    streams = [device("cc").stream() for _ in range(2)]
+    train = DataParallel(step, update, streams, (w.grad,), (10.0,))
+    for rate in (1.0, 2.0, 3.0):
+        train(np.ones(4), rate)
+    assert w.numpy() == 240
+
+
+def test_trap_a_step_that_accumulates_begins_with_the_same_values_on_every_stream() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x):
+        w.grad += np.sum(x)
+
+    @cd
+    def update():
+        w.value += w.grad
+        w.grad[...] = 0.0
+
+    for devices in (["cc"] * 3, ["cc", "cc:1"]):
+        w[...] = 0.0
+        train = DataParallel(step, update, [device(d).stream() for d in devices], (w.grad,))
+        found = []
+        for _ in range(3):
+            train(np.ones(6))
+            found.append(w.numpy().item())
+        assert found == [6, 12, 18]
+
+
+def test_an_array_that_a_step_writes_is_written_when_the_call_returns() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x, out):
+        w.grad[...] = np.sum(x)
+        out[n] = x[n] * 2.0
+
+    @cd
+    def update():
+        w.value += w.grad
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(3)], (w.grad,))
+    x, out = np.arange(7.0), np.zeros(7)
+    for run in range(3):
+        x += 1
+        train(x, out)
+        assert np.array_equal(out, 2 * x), run
+
+
+def test_a_batch_may_be_changed_when_the_call_returns() -> None:
+    w, train = adding_on_four()
+    hold, x = Event(), np.ones(8)
+    for context in train._contexts:
+        context.stream.submit(hold.wait)
+    train(x)
+    x[...] = 100.0
+    train(x)
+    hold.set()
+    train.synchronize()
+    assert w.numpy() == 800
+    x[...] = 1.0
+    train(x)
+    assert w.numpy() == 8
+
+
+def test_values_that_the_host_writes_between_calls_are_used() -> None:
+    def run(devices: Sequence[str]) -> list[float]:
+        w = pe.tensor("w", (), dtype="float64", init=1.0)
+
+        @cd
+        def step(x):
+            w.grad[...] = np.sum(x) * w.value
+
+        @cd
+        def update():
+            w.value[...] = w.grad
+
+        train = DataParallel(step, update, [device(d).stream() for d in devices], (w.grad,))
+        found = []
+        for value in (None, 3.0, None, 5.0):
+            if value is not None:
+                w[...] = value
+            train(np.ones(4))
+            found.append(w.numpy().item())
+        return found
+
+    assert run(["cc"] * 2) == run(["cc", "cc:1"]) == run(["cc:1", "cc", "cc:2"]) == [4, 12, 48, 20]
+
+
+@pytest.mark.parametrize("threaded", [True, False])
+def test_it_is_recorded_by_plans_and_put_off_like_other_calls(threaded: bool) -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x):
+        w.grad[...] = np.sum(x)
+
+    @cd
+    def update():
+        w.value += w.grad
+
+    streams = [device("cc").stream(threaded=threaded) for _ in range(2)]
+    train = DataParallel(step, update, streams, (w.grad,))
+    train(np.ones(4))
+    with pe.plan() as plan:
+        train(np.ones(4))
+        train(np.ones(4))
+    assert w.numpy() == 4
+    plan(), plan()
+    assert w.numpy() == 20
+    with pe.deferred():
+        train(np.ones(6))
+    assert w.numpy() == 26
+
+
+def test_an_error_of_a_step_comes_once_and_later_calls_run() -> None:
+    w = pe.tensor("w", (3,), dtype="float64")
+
+    @cd
+    def step(x, at):
+        w.grad[...] = 0.0
+        w.grad[at[0]] = np.sum(x)
+
+    @cd
+    def update():
+        w.value += w.grad
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(2)], (w.grad,))
+    train(np.ones(4), np.array([0, 0, 2, 2]))
+    train.synchronize()
+    for _ in range(2):
+        with pytest.raises(CdError) as caught:
+            train(np.ones(4), np.array([0, 0, 7, 7]))
+            train.synchronize()
+        assert "on cc:0/s" in str(caught.value)
+        with suppress(CdError):
+            train.synchronize()
+    assert w.numpy().tolist() == [2, 0, 2]
+    train(np.ones(4), np.array([0, 0, 1, 1]))
+    train.synchronize()
+    assert w.numpy().tolist() == [4, 2, 2]
+
+
+def test_steps_are_on_the_streams_that_were_given() -> None:
+    _, train = adding_on_four()
+    train(np.ones(4))
+    train.synchronize()
+    names = [context.stream.name for context in train._contexts]
+    with pe.profile() as timeline:
+        train(np.ones(4))
+        train.synchronize()
+    found = [(work.kind, work.name, work.where) for work in timeline.works]
+    assert sorted(found) == sorted(
+        [("routine", "step", name) for name in names]
+        + [("routine", "merge_w_grad", names[at]) for at in (0, 1, 0)]
+        + [("routine", "update", names[0])]
+    )
+
+
+def test_a_trace_sees_every_step() -> None:
+    w, train = adding_on_four()
+    train(np.ones(4))
+    with pe.trace() as trace:
+        train(np.arange(4.0))
+        train.synchronize()
+    assert trace.why("w", ()) is not None
+    assert w.numpy() == 6

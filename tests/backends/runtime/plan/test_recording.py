@@ -225,3 +225,31 @@ def test_a_merge_takes_over_what_a_function_wrote_before_it() -> None:
         merging.consumer()
     plan()
     assert merging.value == 14
+
+
+@pytest.mark.parametrize("to_host", [False, True])
+def test_trap_a_copy_into_an_array_that_is_the_hosts_is_no_write_of_the_host(to_host: bool) -> None:
+    def found(planned: bool) -> list[float]:
+        one, two, three = Scene("abc", "cc"), Scene("", "cc:1"), Scene("", "cc:2")
+        one.a[...] = 1.0
+        here, there = one.link(double, one.b, one.a), three.link(double, one.c, one.a)
+        up = two.link(count_up, one.a)
+        here(), there()
+
+        def calls() -> None:
+            up()
+            one.context.copy_from(two.context, one.a)
+            if to_host:
+                two.context.to_host(one.a)
+            here(), there()
+
+        if planned:
+            with pe.plan() as plan:
+                calls()
+            plan()
+        else:
+            calls()
+        there()
+        return one.first(one.a, one.b, one.c)
+
+    assert found(True) == found(False) == [2, 4, 4 if to_host else 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 
 class NotCapturable(Exception):
@@ -24,12 +24,48 @@ class GraphPlace(NamedTuple):
 class GraphStep(NamedTuple):
     """One step of a graph, of whose streams each is in order."""
 
-    prepare: Callable[[GraphPlace], Callable[[], object]]
+    prepare: Preparation
     """Returns what queues the step, with all memory that it needs, which lives as long."""
     stream: int
     """The number of its stream; the graph begins and ends on stream 0."""
     waits: tuple[int, ...]
     """The positions of the steps of other streams that it waits for."""
+
+
+GraphBody: TypeAlias = Sequence[GraphStep]
+"""Steps of a conditional node, one after another."""
+
+
+class GraphLoop(NamedTuple):
+    """A part before a predicate, and a part that is repeated as long as that holds."""
+
+    predicate: Any
+    """An array of the device with one element."""
+    before: GraphBody
+    after: GraphBody
+    most: int
+    """How often it is repeated at most, negative without a limit."""
+    failure: Callable[[int], Exception]
+    """Returns the error of more iterations than that."""
+    refusal: Callable[[str], Exception]
+    """Returns the error for a driver that has no such nodes, with the reason."""
+
+
+class GraphCase(NamedTuple):
+    """Parts of which one runs, by the number of an element; `otherwise` for a negative one."""
+
+    predicate: Any
+    """An array of the device with one element, a whole number."""
+    branches: Sequence[GraphBody]
+    otherwise: GraphBody
+    failure: Callable[[int], Exception]
+    """Returns the error for a number that no part has."""
+    refusal: Callable[[str], Exception]
+    """Returns the error for a driver that has no such nodes, with the reason."""
+
+
+Preparation: TypeAlias = Callable[[GraphPlace], Callable[[], object]] | GraphLoop | GraphCase
+"""What makes a step of a graph."""
 
 
 @runtime_checkable
@@ -53,5 +89,5 @@ class HasGraphs(Protocol):
         """Return a function that launches steps as a graph on a stream, and waits for its end.
 
         Raises NotCapturable where the driver has no graphs, CdBackendError, CdMemoryError, and what
-        preparing a step raises.
+        preparing a step raises. The function raises the failures of loops and cases.
         """

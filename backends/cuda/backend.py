@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ...base import settings
@@ -22,6 +23,7 @@ from ...lowering.lower import lower
 from ...lowering.pipeline import map_to_device, optimize
 from ...lowering.target import Target
 from ..cache.cache import Cache, Entry, cache_key
+from ..captures import NotCapturable
 from ..device_arrays.device_array import DeviceArray, PlacedArray
 from ..dump import debug_print, save, stage_observer
 from ..gpu.device import OpenedDevice, failure_error, forked_error, unusable_error
@@ -30,6 +32,7 @@ from ..gpu.residency import DeviceMemory
 from ..interface import API_VERSION, Origin
 from . import driver, nvrtc
 from .code import CudaCode
+from .conditions import ARGUMENT_COUNT, CONDITION_KERNELS, conditions_text
 from .host_program import HostProgram
 from .host_program import plan_host as plan
 from .nvrtc import CompiledModule, CompileError, Compiler
@@ -143,9 +146,9 @@ class CompiledCuda:
                         helps = ('the first one is "cuda:0"',)
                         raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
                     device_properties = driver.properties(ordinal)
-                    self._opened[ordinal] = OpenedDevice(
-                        driver.open(ordinal), device_properties, ordinal
-                    )
+                    opened = OpenedDevice(driver.open(ordinal), device_properties, ordinal)
+                    opened.condition_kernels = partial(self._condition_kernels, opened)
+                    self._opened[ordinal] = opened
                 except DriverError as why:
                     raise failure_error("opening it", f"cuda:{ordinal}", why) from None
             return self._opened[ordinal]
@@ -225,6 +228,37 @@ class CompiledCuda:
                 raise device.failed(name, why, plan.program.span) from None
             loaded = self._loaded[device.ordinal, key] = LoadedModule(module, functions, code)
             return loaded, origin
+
+    def _condition_kernels(self, opened: OpenedDevice) -> tuple[Handle, Handle]:
+        """Return the kernels that set conditions of graphs on a device, compiled on first use.
+
+        Raises CdBackendError CD0885 where there is no compiler, NotCapturable where it fails.
+        """
+        with self._lock:
+            compiler, name = self.compiler(), "conditions of a graph"
+            text, target = conditions_text(), opened.properties.target_of(False)
+            key = cache_key(text=text, flags=compiler.flags(target), compiler=compiler.name)
+            loaded = self._loaded.get((opened.ordinal, key))
+            if loaded is None:
+                code = self._from_disk(key)
+                if code is None:
+                    with self.cache.scratch() as folder:
+                        try:
+                            code = compiler.build(text, target, Path(folder))
+                        except CompileError as why:
+                            raise NotCapturable(
+                                f"needs kernels that do not compile: {why}"
+                            ) from None
+                    self.cache.put(key, Entry({"name": name, "log": code.log}, text, code.code))
+                context = opened.context
+                module = context.load(code.code)
+                functions = tuple(
+                    context.function(module, each, ARGUMENT_COUNT) for each in CONDITION_KERNELS
+                )
+                loaded = LoadedModule(module, functions, code)
+                self._loaded[opened.ordinal, key] = loaded
+            go_on, choose = loaded.functions
+            return go_on, choose
 
     def _from_disk(self, key: str) -> CompiledModule | None:
         entry = self.cache.get(key)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..gpu.driver_protocol import (
+    CONDITIONAL_VERSION,
     Context,
     DriverError,
     Handle,
@@ -281,6 +282,42 @@ class BindingsContext:
             )
         finally:
             self._ask("cuGraphDestroy", graph)
+
+    def condition(self, stream: Handle) -> int:
+        """Return a new condition of the graph that is captured on a stream; see `Context`."""
+        if not hasattr(self.api, "cuGraphConditionalHandleCreate"):
+            raise NotSupported("this version of cuda.bindings has no conditional nodes")
+        if self._ask("cuDriverGetVersion") < CONDITIONAL_VERSION:
+            raise NotSupported("the driver has no conditional nodes: it is older than CUDA 12.4")
+        _, _, graph, *_ = self._ask("cuStreamGetCaptureInfo", stream)
+        return int(self._ask("cuGraphConditionalHandleCreate", graph, self.context, 0, 0))
+
+    def conditional(self, stream: Handle, condition: int, repeats: bool) -> Handle:
+        """Add a node that runs a body where a condition is set; see `Context`."""
+        api, kinds = self.api, self.api.CUgraphConditionalNodeType
+        node = api.CUgraphNodeParams()
+        node.type = api.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        node.conditional.handle = condition
+        node.conditional.type = (
+            kinds.CU_GRAPH_COND_TYPE_WHILE if repeats else kinds.CU_GRAPH_COND_TYPE_IF
+        )
+        node.conditional.size, node.conditional.ctx = 1, self.context
+        # What nodes depend on is followed by data of these edges from CUDA 13 on.
+        _, _, graph, *edges, count = self._ask("cuStreamGetCaptureInfo", stream)
+        added = self._ask("cuGraphAddNode", graph, *edges, count, node)
+        last = [[added], *[None] * (len(edges) - 1)]
+        replaced = api.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+        self._ask("cuStreamUpdateCaptureDependencies", stream, *last, 1, replaced)
+        return node.conditional.phGraph_out[0]
+
+    def begin_body(self, stream: Handle, body: Handle) -> None:
+        """Begin to record what is queued on a stream into a body; see `Context`."""
+        relaxed = self.api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._ask("cuStreamBeginCaptureToGraph", stream, body, None, None, 0, relaxed)
+
+    def end_body(self, stream: Handle) -> None:
+        """End the capture of a body, which its node owns."""
+        self._ask("cuStreamEndCapture", stream)
 
     def launch_graph(self, graph: Handle, stream: Handle) -> None:
         """Queue a graph."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..gpu.driver_protocol import (
+    CONDITIONAL_VERSION,
     Context,
     DriverError,
     Handle,
@@ -122,6 +123,17 @@ def keep_alive(context: Any) -> Any:
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(context))
     return context
+
+
+class NodeParams(ctypes.Structure):
+    """The driver's `CUgraphNodeParams` of a conditional node, of 256 bytes."""
+
+    _fields_ = (
+        ("type", ctypes.c_int), ("reserved", ctypes.c_int * 3), ("handle", ctypes.c_uint64),
+        ("kind", ctypes.c_int), ("size", ctypes.c_uint),
+        ("bodies", ctypes.POINTER(ctypes.c_void_p)), ("context", ctypes.c_void_p),
+        ("rest", ctypes.c_uint8 * 208),
+    )  # fmt: skip
 
 
 class PyCudaContext:
@@ -344,6 +356,48 @@ class PyCudaContext:
         finally:
             self._ask_library("cuGraphDestroy", graph)
         return executable
+
+    def condition(self, stream: Handle) -> int:
+        """Return a new condition of the graph that is captured on a stream; see `Context`."""
+        version, context = ctypes.c_int(), ctypes.c_void_p()
+        self._ask_library("cuDriverGetVersion", ctypes.byref(version))
+        if version.value < CONDITIONAL_VERSION:
+            raise NotSupported("the driver has no conditional nodes: it is older than CUDA 12.4")
+        self._ask_library("cuCtxGetCurrent", ctypes.byref(context))
+        condition, (graph, *_) = ctypes.c_uint64(), self._captured(stream)
+        given = ctypes.byref(condition), graph, context, 0, 0
+        self._ask_library("cuGraphConditionalHandleCreate", *given)
+        return condition.value
+
+    def conditional(self, stream: Handle, condition: int, repeats: bool) -> Handle:
+        """Add a node that runs a body where a condition is set; see `Context`."""
+        conditional_type, replaced, context = 13, 1, ctypes.c_void_p()
+        self._ask_library("cuCtxGetCurrent", ctypes.byref(context))
+        params = NodeParams(conditional_type, handle=condition, kind=repeats, size=1)
+        params.context = context
+        node, (graph, edges, count) = ctypes.c_void_p(), self._captured(stream)
+        given = ctypes.byref(node), graph, edges, count, ctypes.byref(params)
+        self._ask_library("cuGraphAddNode", *given)
+        ends = _pointer(stream), ctypes.byref(node), ctypes.c_size_t(1), replaced
+        self._ask_library("cuStreamUpdateCaptureDependencies", *ends)
+        return ctypes.c_void_p(params.bodies[0])
+
+    def begin_body(self, stream: Handle, body: Handle) -> None:
+        """Begin to record what is queued on a stream into a body; see `Context`."""
+        relaxed, nothing = 2, (None, None, ctypes.c_size_t(0))
+        self._ask_library("cuStreamBeginCaptureToGraph", _pointer(stream), body, *nothing, relaxed)
+
+    def end_body(self, stream: Handle) -> None:
+        """End the capture of a body, which its node owns."""
+        self._ask_library("cuStreamEndCapture", _pointer(stream), ctypes.byref(ctypes.c_void_p()))
+
+    def _captured(self, stream: Handle) -> tuple[Any, Any, Any]:
+        """Return the graph that a stream is captured into, and what its next node depends on."""
+        status, number = ctypes.c_int(), ctypes.c_uint64()
+        graph, edges, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        found = (status, number, graph, edges, count)
+        self._ask_library("cuStreamGetCaptureInfo_v2", _pointer(stream), *map(ctypes.byref, found))
+        return graph, edges, count
 
     def launch_graph(self, graph: Handle, stream: Handle) -> None:
         """Queue a graph."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ...base.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ..captures import NotCapturable
 from ..interface import Array
 from .driver_protocol import Context, DriverError, Handle, Properties
 from .graphs import Graphs
@@ -39,6 +40,8 @@ class OpenedDevice:
         self.pool = MemoryPool(context, self.name, self.after)
         self.staging = StagingPool(context)
         self.graphs = Graphs(context)
+        self.condition_kernels: Callable[[], tuple[Handle, Handle]] = _no_kernels
+        """Returns the kernels that set conditions of graphs, of loops and of branches."""
 
     @property
     def name(self) -> str:
@@ -177,3 +180,8 @@ def failure_error(
         "a device that has failed once may refuse everything until the process starts again",
     )
     return CdBackendError(Diagnostic("CD0884", message, labels, notes, helps))
+
+
+def _no_kernels() -> tuple[Handle, Handle]:
+    """Raise NotCapturable: a backend that has these kernels sets them."""
+    raise NotCapturable("has no kernels for loops and branches of graphs")

@@ -21,6 +21,8 @@ from ..interface import Array
 Handle = Any
 """An opaque object of the driver: a stream, an event, a function."""
 Shape = tuple[int, int, int]
+CONDITIONAL_VERSION = 12040
+"""The first version of CUDA with conditional nodes of graphs, as the driver gives it."""
 
 
 class DriverError(Exception):
@@ -164,6 +166,26 @@ class Context(Protocol):
 
         The stream must have waited for all others. After an error no stream is captured, either.
         """
+
+    def condition(self, stream: Handle) -> int:
+        """Return a new condition of the graph that is captured on a stream, a number for kernels.
+
+        Raises NotSupported where the driver has no conditional nodes.
+        """
+
+    def conditional(self, stream: Handle, condition: int, repeats: bool) -> Handle:
+        """Add a node, after what a captured stream has so far, that runs a body where a condition
+        is set, once, or as long as it is; return the body, a graph to be captured.
+
+        A kernel before the node, and in a body that is repeated, has to set the condition. A body
+        holds kernels, copies and fills of one device, and such nodes.
+        """
+
+    def begin_body(self, stream: Handle, body: Handle) -> None:
+        """Begin to record what is queued on a stream into a body; see `begin_capture`."""
+
+    def end_body(self, stream: Handle) -> None:
+        """End the capture of a body that began on a stream."""
 
     def launch_graph(self, graph: Handle, stream: Handle) -> None:
         """Queue a graph; its work is ordered by the dependences that were captured alone."""

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ..captures import GraphPlace, GraphStep
+from ..captures import GraphCase, GraphLoop, GraphPlace, GraphStep
+from .conditions import Conditions, Queued
 from .driver_protocol import Context, Handle
 
 
@@ -25,11 +26,13 @@ class Graphs:
         """Streams of captures, which queue nothing else."""
         self._events: list[Handle] = []
         """Events of captures; the host asks none of them."""
+        self._bodies: list[Handle] = []
+        """Streams of captures of the bodies of conditional nodes, by how deep they are nested."""
         self.dropped: deque[Handle] = deque()
         """Graphs that nobody can launch any more; finalizers may append at any point."""
 
     def capture(
-        self, steps: Sequence[GraphStep], device: object, home: Handle
+        self, steps: Sequence[GraphStep], device: object, home: Handle, conditions: Conditions
     ) -> tuple[Handle, object]:
         """Return the graph of steps that is launched on a stream, and what holds their memory.
 
@@ -43,22 +46,50 @@ class Graphs:
             for _ in range(len(self._events), len(steps) + 1):
                 self._events.append(self._context.event())
             queued = [
-                step.prepare(GraphPlace(device, self._streams[step.stream], home)) for step in steps
+                self._prepared(
+                    step, GraphPlace(device, self._streams[step.stream], home), 0, conditions
+                )
+                for step in steps
             ]
             with self._context.capturing:
-                return self._record(steps, queued), queued
+                return self._record(steps, queued, conditions), queued
 
-    def _record(self, steps: Sequence[GraphStep], queued: Sequence[Callable[[], object]]) -> Handle:
+    def _prepared(
+        self, step: GraphStep, place: GraphPlace, depth: int, conditions: Conditions
+    ) -> Queued:
+        """Return what queues a step, which has its memory; the bodies of a loop or case are queued
+        on streams of their own."""
+        if not isinstance(step.prepare, GraphLoop | GraphCase):
+            return step.prepare(place)
+        if depth == len(self._bodies):
+            self._bodies.append(self._context.stream())
+        inner = place._replace(stream=self._bodies[depth])
+
+        streams, node = (place.stream, inner.stream), step.prepare
+
+        def part(body: Sequence[GraphStep], at: GraphPlace = inner) -> list[Queued]:
+            return [self._prepared(each, at, depth + 1, conditions) for each in body]
+
+        if isinstance(node, GraphLoop):
+            parts = part(node.before, place), part(node.after), part(node.before)
+            return conditions.loop(node, parts, streams)
+        branches = [part(body) for body in node.branches]
+        return conditions.case(node, (branches, part(node.otherwise)), streams)
+
+    def _record(
+        self, steps: Sequence[GraphStep], queued: Sequence[Queued], conditions: Conditions
+    ) -> Handle:
         """Capture steps whose memory has been taken; return their graph."""
         context, origin = self._context, self._streams[0]
         try:
             context.begin_capture(origin)
+            conditions.begin(origin)
             self._queue(steps, queued)
             return context.end_capture(origin)
         except BaseException:  # also an interrupt, which may come anywhere
             with suppress(Exception):  # where there is nothing to end
                 context.destroy_graph(context.end_capture(origin))
-            self._streams, self._events = [], []  # none is known to be free
+            self._streams, self._events, self._bodies = [], [], []  # none is known to be free
             raise
 
     def _queue(self, steps: Sequence[GraphStep], queued: Sequence[Callable[[], object]]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ...base.finalizers import call_when_unreachable
 from ..captures import GraphStep, NotCapturable
 from ..device_arrays.device_array import DeviceArray
+from .conditions import Conditions
 from .driver_protocol import Handle, NotSupported
 
 
@@ -52,9 +53,14 @@ class DeviceMemory:
         See `HasGraphs`; the function raises CdBackendError CD0884, in a forked child CD0882.
         """
         opened = self.opened
+
+        def empty(count: int) -> DeviceArray:
+            return self.empty((count,), np.int64, name, lane)
+
+        conditions = Conditions(opened.context, empty, opened.condition_kernels)
         with opened.working(name, stream=lane):
             try:
-                graph, memory = opened.graphs.capture(steps, opened, lane)
+                graph, memory = opened.graphs.capture(steps, opened, lane, conditions)
             except NotSupported as why:
                 raise NotCapturable(str(why)) from None
         dropped = call_when_unreachable(opened.graphs.dropped.append, graph)
@@ -63,6 +69,7 @@ class DeviceMemory:
             with opened.working(name, stream=lane):
                 opened.context.launch_graph(graph, lane)
                 opened.wait(lane)
+            conditions.require()
 
         return launch
 

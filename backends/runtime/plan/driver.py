@@ -323,7 +323,7 @@ class Driver:
             if not _holds(loop, replace(inner, arrays=carrying.shown), count):
                 break
             if count == loop.at_most:
-                raise _too_many_iterations(loop)
+                raise too_many_iterations(loop)
             yield from self._body(loop.after, inner, lane, ())
             count += 1
             carrying.advance()
@@ -418,16 +418,21 @@ def _branch_index(branch: Branch, frame: Frame) -> int:
     except TypeError:
         raise _no_answer(branch, value, "a whole number") from None
     if index >= len(branch.branches):
-        count = len(branch.branches)
-        last = f"its last one is {count - 1}" if count else "it has none"
-        raise CdIndexError(
-            Diagnostic(
-                "CD0864", f"`{branch.name}` chose branch {index}, and {last}",
-                notes=(f"it was recorded at {branch.line}",),
-                helps=("a negative number runs none of them",),
-            )
-        )  # fmt: skip
+        raise no_branch(branch, index)
     return index
+
+
+def no_branch(branch: Branch, index: int) -> CdIndexError:
+    """Return the error CD0864: a predicate chose a branch that there is not."""
+    count = len(branch.branches)
+    last = f"its last one is {count - 1}" if count else "it has none"
+    return CdIndexError(
+        Diagnostic(
+            "CD0864", f"`{branch.name}` chose branch {index}, and {last}",
+            notes=(f"it was recorded at {branch.line}",),
+            helps=("a negative number runs none of them",),
+        )
+    )  # fmt: skip
 
 
 class _InPredicate:
@@ -500,7 +505,8 @@ def _no_answer(node: Loop | Branch, value: object, wanted: str) -> CdTypeError:
     )  # fmt: skip
 
 
-def _too_many_iterations(loop: Loop) -> CdValueError:
+def too_many_iterations(loop: Loop) -> CdValueError:
+    """Return the error CD0865: a loop would go beyond its limit."""
     return CdValueError(
         Diagnostic(
             "CD0865",

@@ -162,6 +162,8 @@ class _RoutineWork:
             if argument.parameter.node.rank or argument.parameter.written:
                 verb = "writes" if argument.parameter.written else "reads"
                 raise NotCapturable(f"{verb} the array `{argument.name}`, which the call gives")
+            if isinstance(argument.value, Counter):
+                raise NotCapturable(f"is given the iterations of `{argument.value.loop}`")
             number = _converted(argument, argument.value, routine)
             arrays[at] = routine.context.stream.like(argument.name, number)
             copy(arrays[at], number, routine.name)

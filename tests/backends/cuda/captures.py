@@ -8,6 +8,7 @@ meanwhile, in its strictest mode, breaks the capture.
 
 from __future__ import annotations
 
+import ctypes
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -19,6 +20,29 @@ from plusequals.backends.gpu.driver_protocol import DriverError
 from .faulty import FaultyContext, FaultyDriver
 from .on_cpu import Array, CpuContext
 
+Node = tuple[Callable[[], None], frozenset[int]]
+"""Work, and the numbers of the nodes that it depends on."""
+UNSET = 0xDEAD
+MOST_ROUNDS = 10_000
+
+
+@dataclass(eq=False)
+class Condition:
+    """A condition of a graph: its number is the address of a word, which kernels set."""
+
+    word: Any = field(default_factory=lambda: ctypes.c_uint32(UNSET))
+    has_node: bool = False
+
+    @property
+    def number(self) -> int:
+        return ctypes.addressof(self.word)
+
+    def take(self) -> bool:
+        """Return whether it is set, and forget that: it has to be set before each look."""
+        value, self.word.value = self.word.value, UNSET
+        assert value in (0, 1), "no kernel has set the condition of a node"
+        return bool(value)
+
 
 @dataclass(eq=False)
 class Capture:
@@ -26,10 +50,14 @@ class Capture:
 
     origin: Any
     thread: int = field(default_factory=threading.get_ident)
-    nodes: list[tuple[Callable[[], None], frozenset[int]]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     tails: dict[Any, frozenset[int]] = field(default_factory=dict)
     """What later work of each stream depends on."""
     broken: str = ""
+    is_body: bool = False
+    """Whether it is that of a conditional node: of one device, without other packages' work."""
+    conditions: dict[int, Condition] = field(default_factory=dict)
+    """The conditions of its graph, and of those around it, by their numbers."""
 
     def ancestors(self, ends: frozenset[int]) -> frozenset[int]:
         reached, left = set(ends), list(ends)
@@ -44,17 +72,25 @@ class Capture:
 class Graph:
     """An executable graph."""
 
-    nodes: Sequence[tuple[Callable[[], None], frozenset[int]]]
+    nodes: Sequence[Node]
+    conditions: Sequence[Condition] = ()
     destroyed: bool = False
     launches: int = 0
 
     def run(self, rng: random.Random) -> None:
         """Do the nodes in a random order in which each comes after those that it depends on."""
         assert not self.destroyed, "a graph is destroyed before it has run"
-        left = dict(enumerate(self.nodes))
-        while left:
-            ready = [at for at, (_, before) in left.items() if not before & left.keys()]
-            left.pop(rng.choice(ready))[0]()
+        for condition in self.conditions:
+            condition.word.value = UNSET
+        do_nodes(self.nodes, rng)
+
+
+def do_nodes(nodes: Sequence[Node], rng: random.Random) -> None:
+    """Do nodes in a random order in which each comes after those that it depends on."""
+    left = dict(enumerate(nodes))
+    while left:
+        ready = [at for at, (_, before) in left.items() if not before & left.keys()]
+        left.pop(rng.choice(ready))[0]()
 
 
 class CapturingDriver(FaultyDriver):
@@ -103,9 +139,64 @@ class CapturingContext(FaultyContext):
         for each, tail in made.tails.items():
             if not tail <= joined:
                 raise DriverError(f"{each} has not joined the stream of its capture")
-        graph = Graph(tuple(made.nodes))
+        unused = [each for each in made.conditions.values() if not each.has_node]
+        if unused:
+            raise DriverError(f"{len(unused)} conditions have no node")
+        graph = Graph(tuple(made.nodes), tuple(made.conditions.values()))
         self.driver.graphs.append(graph)
         return graph
+
+    def condition(self, stream: Any) -> int:
+        self.driver.called("condition")
+        with self.driver.lock:
+            if stream not in self.captures:
+                raise DriverError("a condition is that of a graph that is captured")
+            made = Condition()
+            self.captures[stream].conditions[made.number] = made
+            return made.number
+
+    def conditional(self, stream: Any, condition: int, repeats: bool) -> Capture:
+        self.driver.called("conditional")
+        with self.driver.lock:
+            outer = self.captures[stream]
+            held = outer.conditions.get(condition)
+            if held is None or held.has_node:
+                raise DriverError("a node needs a condition of its graph that no other node has")
+            held.has_node = True
+        body = Capture(None, conditions=outer.conditions, is_body=True)
+
+        def run() -> None:
+            rounds = 0
+            while held.take():
+                do_nodes(body.nodes, self.driver.rng)
+                rounds += 1
+                assert rounds < MOST_ROUNDS, "a loop of a graph does not end"
+                if not repeats:
+                    break
+
+        self._node(stream, run)
+        return body
+
+    def begin_body(self, stream: Any, body: Capture) -> None:
+        self.driver.called("begin_body")
+        with self.driver.lock:
+            if stream in self.captures:
+                raise DriverError("the stream is captured already")
+            if not body.is_body or body.nodes:
+                raise DriverError("no body that is empty")
+            self.captures[stream] = body
+            body.origin, body.tails[stream] = stream, frozenset()
+
+    def end_body(self, stream: Any) -> None:
+        self.driver.called("end_body")
+        with self.driver.lock:
+            made = self.captures.get(stream)
+            if made is None or not made.is_body or made.origin != stream:
+                raise DriverError("no capture of a body began on the stream")
+            for each in made.tails:
+                del self.captures[each]
+        if made.broken:
+            raise DriverError(f"the capture is invalid: {made.broken}")
 
     def launch_graph(self, graph: Graph, stream: Any) -> None:
         self.driver.called("launch_graph")
@@ -145,6 +236,9 @@ class CapturingContext(FaultyContext):
 
     def copy_from(self, other: Any, address: int, source: int, size: int, stream: Any) -> None:
         ends = other, address, source, size, stream
+        made = self.captures.get(stream)
+        if made is not None and made.is_body and other is not self:
+            self._forbid("memory of another device is copied in a body", stream)
         if not self._node(stream, lambda: CpuContext.copy_from(self, *ends)):
             super().copy_from(*ends)
 

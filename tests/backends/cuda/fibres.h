@@ -47,6 +47,12 @@ void pe_aligned(const void *place, int bytes);
 
 static void __threadfence() {}
 
+/* A condition of a graph is the address of a word. */
+static void cudaGraphSetConditional(unsigned long long condition, unsigned value)
+{
+    *(unsigned *)condition = value;
+}
+
 template <class T> static T atomicCAS(T *at, T expected, T wanted)
 {
     const T before = *at;

@@ -298,6 +298,18 @@ class CpuContext:
     def end_capture(self, stream: Any) -> Any:
         raise NotImplementedError("none has begun")
 
+    def condition(self, stream: Any) -> int:
+        raise NotSupported("a played driver of this kind has no conditional nodes")
+
+    def conditional(self, stream: Any, condition: int, repeats: bool) -> Any:
+        raise NotImplementedError("there is no condition")
+
+    def begin_body(self, stream: Any, body: Any) -> None:
+        raise NotImplementedError("there is none")
+
+    def end_body(self, stream: Any) -> None:
+        raise NotImplementedError("none has begun")
+
     def launch_graph(self, graph: Any, stream: Any) -> None:
         raise NotImplementedError("there is none")
 

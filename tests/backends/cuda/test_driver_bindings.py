@@ -206,3 +206,51 @@ def test_a_version_without_captures_says_so() -> None:
     api = SimpleNamespace(cuCtxSetCurrent=lambda context: (0,), CUresult=Result)
     with pytest.raises(NotSupported, match="this version of cuda.bindings has no capture"):
         BindingsContext(api, None).begin_capture("stream")
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_a_conditional_node_is_added_after_what_was_captured(major: int) -> None:
+    class Newer(Api):
+        CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED="relaxed")
+        CUgraphNodeType = SimpleNamespace(CU_GRAPH_NODE_TYPE_CONDITIONAL="conditional")
+        CUgraphConditionalNodeType = SimpleNamespace(
+            CU_GRAPH_COND_TYPE_WHILE="while", CU_GRAPH_COND_TYPE_IF="if"
+        )
+        CUstreamUpdateCaptureDependencies_flags = SimpleNamespace(
+            CU_STREAM_SET_CAPTURE_DEPENDENCIES="set"
+        )
+
+        def CUgraphNodeParams(self) -> Any:
+            return SimpleNamespace(conditional=SimpleNamespace(phGraph_out=["body"]))
+
+    edges = (["before"],) if major == 12 else (["before"], ["data"])
+    api = Newer(
+        cuStreamGetCaptureInfo=(0, "active", 5, "graph", *edges, 1),
+        cuGraphConditionalHandleCreate=(0, 2**40), cuDriverGetVersion=(0, 12040),
+        cuGraphAddNode=(0, "node"), cuStreamUpdateCaptureDependencies=(0,),
+    )  # fmt: skip
+    context = BindingsContext(api, "context")
+    condition = context.condition("stream")
+    assert condition == 2**40
+    assert context.conditional("stream", condition, True) == "body"
+    context.begin_body("inner", "body")
+    context.end_body("inner")
+    called = {call[0]: call[1:] for call in api.calls}
+    assert called["cuGraphConditionalHandleCreate"] == ("graph", "context", 0, 0)
+    *given, params = called["cuGraphAddNode"]
+    assert given == ["graph", *edges, 1]
+    node = params.conditional
+    assert (params.type, node.handle, node.type) == ("conditional", condition, "while")
+    assert (node.size, node.ctx) == (1, "context")
+    last = (["node"],) if major == 12 else (["node"], None)
+    assert called["cuStreamUpdateCaptureDependencies"] == ("stream", *last, 1, "set")
+    assert called["cuStreamBeginCaptureToGraph"] == ("inner", "body", None, None, 0, "relaxed")
+    assert called["cuStreamEndCapture"] == ("inner",)
+
+
+def test_an_older_driver_or_package_has_no_conditional_nodes() -> None:
+    api = Api(cuDriverGetVersion=(0, 12030))
+    with pytest.raises(NotSupported, match="the driver has no conditional nodes: it is older"):
+        BindingsContext(api, None).condition("stream")
+    with pytest.raises(NotSupported, match="this version of cuda.bindings has no conditional"):
+        BindingsContext(SimpleNamespace(), None).condition("stream")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.cuda.driver_pycuda import PyCuda, PyCudaContext
+from plusequals.backends.cuda.driver_pycuda import NodeParams, PyCuda, PyCudaContext
 from plusequals.backends.gpu.driver_protocol import DriverError, NotSupported, OutOfMemory
 
 
@@ -304,6 +305,74 @@ def test_graphs_are_those_of_the_library_itself() -> None:
     with pytest.raises(DriverError, match="cuGraphInstantiateWithFlags failed with status 700"):
         context.end_capture(Ours)
     assert raw.calls[-1][0] == "cuGraphDestroy"
+
+
+class Newer(Raw):
+    """A library that answers what is asked for conditional nodes."""
+
+    def __init__(self, version: int = 12040) -> None:
+        super().__init__()
+        self.nodes: list[NodeParams] = []
+        self.body = ctypes.c_void_p(99)
+        self.version = version
+
+    def cuDriverGetVersion(self, version: Any) -> int:
+        version._obj.value = self.version
+        return 0
+
+    def cuCtxGetCurrent(self, context: Any) -> int:
+        context._obj.value = 11
+        return 0
+
+    def cuStreamGetCaptureInfo_v2(self, stream: Any, *found: Any) -> int:
+        for at, each in enumerate(found):
+            each._obj.value = 20 + at
+        return 0
+
+    def cuGraphConditionalHandleCreate(self, made: Any, graph: Any, *given: Any) -> int:
+        self.calls.append((graph.value, given[0].value, *given[1:]))
+        made._obj.value = 2**40
+        return 0
+
+    def cuGraphAddNode(self, node: Any, graph: Any, edges: Any, count: Any, params: Any) -> int:
+        self.calls.append((graph.value, edges.value, count.value))
+        node._obj.value, params._obj.bodies = 77, ctypes.pointer(self.body)
+        self.nodes.append(params._obj)
+        return 0
+
+    def cuStreamUpdateCaptureDependencies(self, *given: Any) -> int:
+        stream, node, count, flags = given
+        self.calls.append((stream.value, node._obj.value, count.value, flags))
+        return 0
+
+
+def test_conditional_nodes_are_those_of_the_library_itself() -> None:
+    assert ctypes.sizeof(NodeParams) == 256
+    assert [getattr(NodeParams, name).offset for name in ("handle", "kind", "bodies")] == [
+        16,
+        24,
+        32,
+    ]
+    raw, api = Newer(), Api()
+    context = PyCudaContext(api, api, lambda: raw)
+    condition = context.condition(Ours)
+    assert condition == 2**40
+    for repeats in (False, True):
+        body = context.conditional(Ours, condition, repeats)
+        assert body.value == 99
+    assert raw.calls == [(22, 11, 0, 0), *[(22, 23, 24), (64, 77, 1, 1)] * 2]
+    for repeats, node in enumerate(raw.nodes):
+        assert (node.type, node.handle, node.kind, node.size) == (13, 2**40, repeats, 1)
+        assert node.context == 11
+    raw.calls.clear()
+    context.begin_body(Ours, body)
+    context.end_body(Ours)
+    assert [call[:3] for call in raw.calls] == [
+        ("cuStreamBeginCaptureToGraph", 64, 99), ("cuStreamEndCapture", 64, None),
+    ]  # fmt: skip
+    assert api.depth == 0
+    with pytest.raises(NotSupported, match="no conditional nodes: it is older than CUDA 12.4"):
+        PyCudaContext(api, api, lambda: Newer(12020)).condition(Ours)
 
 
 def test_a_driver_without_graphs_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ TEXTS = {
     "shift": "def shift(x, amount):\n    x[i] += amount\n",
     "test": "def test(n, least, go_on):\n    go_on[0] = n[0] < least[0]\n",
     "step": "def step(n, least, go_on):\n    n[0] += 1\n    go_on[0] = n[0] < least[0]\n",
+    "start": "def start(n):\n    n[0] = n[0] // 2\n",
     "choose": "def choose(which, n):\n    which[0] = n[0]\n",
 }
 
@@ -64,6 +66,7 @@ class Counting:
         tensors = self.n, self.least, self.go_on
         self.test = link(scene, "test", *tensors)
         self.step = link(scene, "step", *tensors)
+        self.start = link(scene, "start", self.n)
         self.choose = link(scene, "choose", self.which, self.n)
         self.ups = [link(scene, "count_up", x) for x in (scene.a, scene.b, scene.c)]
 
@@ -156,6 +159,51 @@ def test_loops_and_branches_are_nested(driver: Any, scene: Any) -> None:
                         counting.ups[0]()
             counting.step()
     both(plan, counting, beside=inner)
+
+
+def record(plan: pe.Plan, rng: random.Random, levels: list[Counting], last: Any) -> None:
+    """Record random calls, loops and branches, those of each level with numbers of its own."""
+    for _ in range(rng.randint(1, 4)):
+        kind = rng.choice(("up", "loop", "case")) if levels else "up"
+        if kind == "up":
+            rng.choice(last)()
+            continue
+        own, *inner = levels
+        if kind == "loop":
+            own.start()
+            with plan.while_(own.go_on) as loop:
+                with loop.before():
+                    if rng.random() < 0.5:
+                        record(plan, rng, inner, last)
+                    own.test()
+                record(plan, rng, inner, last)
+                own.step()
+            continue
+        own.choose()
+        with plan.case_of(own.which) as case:
+            for _ in range(8):
+                with case.branch():
+                    record(plan, rng, inner[1:], last)
+
+
+def test_random_loops_and_branches_are_those_of_the_plan(driver: Any, scene: Any) -> None:
+    levels = [Counting(scene) for _ in range(3)]
+    last = [link(scene, "count_up", x) for x in (scene.a, scene.b, scene.c, scene.d)]
+    for seed in range(20):
+        rng = random.Random(seed)
+        with pe.plan() as plan:
+            record(plan, rng, levels, last)
+        captured, found = plan.capture(), list[Any]()
+        for run in (plan, captured):
+            for each in (scene.a, scene.b, scene.c, scene.d):
+                each[...] = 0.0
+            for start in (0, 2, 1):
+                for level, counting in enumerate(levels):
+                    counting.n[...], counting.least[...] = start, (start + level) % 4
+                    counting.go_on[...] = counting.which[...] = 0
+                run()
+                found.append([value for each in levels for value in each.values()])
+        assert found[:3] == found[3:], seed
 
 
 def test_beside_a_loop_other_streams_go_on(driver: CapturingDriver, scene: Any) -> None:

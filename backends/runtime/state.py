@@ -69,7 +69,7 @@ class PlanRecorder(Protocol):
         """Take note that the host needs or writes a value now."""
 
     def settle(self) -> None:
-        """Run what was only put off: what comes now is to see it, or not to see it."""
+        """Run what was only deferred: what comes now is to see it, or not to see it."""
 
     def link(self, name: str, fields: Sequence[Any]) -> None:
         """Take note that the routine of a name gets arrays of fields, with their values of now."""
@@ -170,7 +170,7 @@ class Runtime:
         return self.planning.get(threading.get_ident()) if self.planning else None
 
     def settle(self) -> None:
-        """Run what this thread has put off."""
+        """Run what this thread has deferred."""
         if recorder := self.planned():
             recorder.settle()
 

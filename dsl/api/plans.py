@@ -59,9 +59,9 @@ class _Recording(Recorder):
 
 
 class deferred:  # a context manager, used like a function
-    """Calls in the `with` are put off, and run as a plan when it ends or a value is looked at.
+    """Calls in the `with` are deferred, and run as a plan when it ends or a value is looked at.
 
-    What returns or merges something is computed at once, after what was put off before it.
+    What returns or merges something is computed at once, after what was deferred before it.
     """
 
     def __init__(self, max_streams: int | None = None) -> None:
@@ -122,7 +122,7 @@ class _Deferring(_Recording):
             self._run_now(partial(source.merge_into, consumer, field, mode))
 
     def _run_now(self, run: Callable[[], Any]) -> Any:
-        """Return what a call returns, which runs after what was put off."""
+        """Return what a call returns, which runs after what was deferred."""
         self.flush()
         RUNTIME.plan(None)
         try:
@@ -131,19 +131,19 @@ class _Deferring(_Recording):
             RUNTIME.plan(self)
 
     def touch(self, label: str) -> None:
-        """Run what was put off: a value is needed, or replaced."""
+        """Run what was deferred: a value is needed, or replaced."""
         self.flush()
 
     def settle(self) -> None:
-        """Run what was put off: an observer begins or ends."""
+        """Run what was deferred: an observer begins or ends."""
         self.flush()
 
     def link(self, name: str, fields: Sequence[Any]) -> None:
-        """Run what was put off: new arrays get the values of now."""
+        """Run what was deferred: new arrays get the values of now."""
         self.flush()
 
     def flush(self) -> None:
-        """Run what was put off."""
+        """Run what was deferred."""
         recorded = self.recorded()
         self.clear()
         if not recorded.nodes:
@@ -158,7 +158,7 @@ class _Deferring(_Recording):
 def eval(*tensors: Any) -> None:  # the name that other array libraries have for it
     """Wait until the newest versions of tensors, or fields, have been computed.
 
-    In a deferred block what was put off runs first. Raises, once, the errors of what computes them;
+    In a deferred block what was deferred runs first. Raises, once, the errors of what computes it;
     CdTypeError CD0852 for anything but tensors and fields.
     """
     fields = [field_of(given) for given in tensors]
@@ -166,7 +166,7 @@ def eval(*tensors: Any) -> None:  # the name that other array libraries have for
         if field.owner is not None:
             raise unseen(field.label, field.owner)
     if recorder := RUNTIME.planned():
-        recorder.touch(", ".join(field.label for field in fields) or "what was put off")
+        recorder.touch(", ".join(field.label for field in fields) or "what was deferred")
     for field in fields:
         field.newest().writer.wait()
 
@@ -174,7 +174,7 @@ def eval(*tensors: Any) -> None:  # the name that other array libraries have for
 def sync(device: Device | None = None) -> None:
     """Wait until all work of a device is done, without one of all devices in use.
 
-    In a deferred block what was put off runs first. Raises the first failure; CdTypeError CD0852
+    In a deferred block what was deferred runs first. Raises the first failure; CdTypeError CD0852
     for anything but a device.
     """
     if device is not None and not isinstance(device, Device):

@@ -451,7 +451,7 @@ class _InPredicate:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Do nothing: nothing is put off."""
+        """Do nothing: nothing is deferred."""
 
     def link(self, name: str, fields: Sequence[Any]) -> None:
         """Raise CdTypeError CD0862 where a routine gets arrays, which take values over."""

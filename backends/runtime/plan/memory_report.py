@@ -74,12 +74,12 @@ def _peak(body: Body, sizes: Mapping[Routine, int]) -> int:
     ancestors, home = ancestors_of(body), [streams[0] for streams in body.schedule.streams]
     most = 0
     for at, size in enumerate(own):
-        beside: dict[int, int] = {}
+        others: dict[int, int] = {}
         for other, its in enumerate(own):
             ordered = ancestors[at] >> other & 1 or ancestors[other] >> at & 1
             if not ordered and home[other] != home[at]:
-                beside[home[other]] = max(its, beside.get(home[other], 0))
-        most = max(most, size + sum(beside.values()))
+                others[home[other]] = max(its, others.get(home[other], 0))
+        most = max(most, size + sum(others.values()))
     return most
 
 

@@ -61,7 +61,7 @@ def is_in_order(body: Body, private: Mapping[Buffer, Maker], memory: PrivateMemo
     return True
 
 
-def settled(
+def share_memory(
     name: str, body: Body, private: Mapping[Buffer, Maker], routines: Sequence[Routine]
 ) -> PrivateMemory:
     """Move arrays into memory that they share, by their lifetimes; return that memory.

@@ -22,7 +22,7 @@ from ..state import RUNTIME
 from ..transfer import queue_copy
 from .drafts import misuse, not_taken
 from .driver import Driver, Lane, OwnLane, QueueLane
-from .private_arrays import PrivateMemory, is_in_order, require_written, settled
+from .private_arrays import PrivateMemory, is_in_order, require_written, share_memory
 from .recording import Recorded
 from .run_record import RunRecord
 from .steps import Body, Frame, Node, Step, scheduled
@@ -42,7 +42,7 @@ class Program:
         self.body = scheduled(recorded.nodes, max_streams)
         private = recorded.private
         if memory is None:
-            memory = settled(name, self.body, private, recorded.moved)
+            memory = share_memory(name, self.body, private, recorded.moved)
         else:
             require_written(name, self.body, private)
             if not is_in_order(self.body, private, memory):

@@ -1,4 +1,4 @@
-"""Accumulations put off until after a loop: not a bit changes, and the rounds may be shared."""
+"""Accumulations deferred until after a loop: bit-identical, with iterations in threads or not."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 3.3 an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...base.dataclass import dataclass
@@ -58,6 +58,7 @@ from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
 from .contributions import with_joined_contributions
 from .derivative_rules import Operand, applied, outer_reads, require_closed, require_taken
+from .extremes import at_points, points_of, positioned
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
 from .normalize import normalized
@@ -304,7 +305,7 @@ class _Writer:
             case Assign():
                 after: list[Statement] = []
                 reverse = tuple(self.assign(stmt, before, after))
-                return (stmt, *after), reverse
+                return (*(positioned(stmt) if reverse else (stmt,)), *after), reverse
             case For():
                 cut = self.checkpoints and self.checkpoints.loop(stmt, before, self._apart)
                 return cut or self.loop(stmt)
@@ -396,14 +397,20 @@ class _Writer:
                 out.append(zero)
         if stmt.op is not None and stmt.op.name == "sub":
             cotangent = apply("neg", cotangent)
-        selected = self._selected(stmt, after)
+        found, points = self._found(stmt, after), points_of(stmt)
+        selected = None
+        if found is not None and stmt.pair is not None and points is None:
+            selected = apply("eq", found, Position(stmt.pair.position))
         terms = Terms(
             self.kept, self.names, self.cotangents, self.active, stmt, before, selected,
             self._result(stmt),
         )  # fmt: skip
         terms.add(stmt.value, Product(cotangent.dtype).times(cotangent), ())
         in_loop = bool(self.kept.places[id(stmt)].loops)
-        for new in gathered(terms.statements()):
+        sums: Iterable[Statement] = terms.statements()
+        if found is not None and points is not None:
+            sums = at_points(sums, stmt, found, points)
+        for new in gathered(sums):
             out += summed_over_windows(new, self.names, self.kept.allocations, in_loop)
         if replaces and not reads_itself:
             out.append(zero)
@@ -420,7 +427,8 @@ class _Writer:
         arrays that the rule reads."""
         if rule.cotangents is None:
             raise NotDifferentiable(
-                f"a call of `{rule.name}`, which has no `vjp_rule` or transpose,", stmt.span
+                f"a call of `{rule.name}`, whose `jvp_rule` has no transpose (write a `vjp_rule`),",
+                stmt.span,
             )
         require_taken(rule, rule.cotangents, rule.outputs, self.active, stmt)
         parameters = [parameter.node for parameter in rule.cotangents.procedure.parameters]
@@ -493,16 +501,15 @@ class _Writer:
         copy = Assign(Access(node, read.index), None, False, cotangent, free, span=stmt.span)
         return copy, Read(node, read.index)
 
-    def _selected(self, stmt: Assign, after: list[Statement]) -> Expr | None:
-        """Return the test of the point whose value a maximum or minimum is; None for other
+    def _found(self, stmt: Assign, after: list[Statement]) -> Expr | None:
+        """Return the position of the point whose value a maximum or minimum is; None for other
         statements."""
         if stmt.pair is None:
             return None
         access = stmt.pair.access
         if any(isinstance(at, Dynamic) for at in access.index):
             raise NotDifferentiable("a position at a run-time subscript", stmt.span)
-        found = self.kept.result(Read(access.node, access.index), stmt, after)
-        return apply("eq", found, Position(stmt.pair.position))
+        return self.kept.result(Read(access.node, access.index), stmt, after)
 
 
 def _is_empty(domain: Domain) -> bool:

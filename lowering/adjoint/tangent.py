@@ -42,6 +42,7 @@ from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from .activity import active_nodes, differentiable_reads
 from .derivative_rules import Operand, applied, require_closed, require_taken
+from .extremes import at_position, points_of, positioned
 from .kept import Names
 from .normalize import normalized
 from .origins import with_origins
@@ -160,7 +161,8 @@ class _Writer:
         """Return the tangent of a block by its rule, which runs after it."""
         if rule.tangents is None:
             raise NotDifferentiable(
-                f"a call of `{rule.name}`, which has no `jvp_rule` or transpose,", stmt.span
+                f"a call of `{rule.name}`, whose `vjp_rule` has no transpose (write a `jvp_rule`),",
+                stmt.span,
             )
         first: list[Statement] = []
         given: list[Node] = []
@@ -191,7 +193,8 @@ class _Writer:
         target = replace(stmt.target, node=self.tangents[stmt.target.node.id])
         zero = number(0.0, dtype)
         if stmt.pair is not None:
-            return stmt, self.extreme(stmt, stmt.pair, target, value or zero)
+            chosen = self.extreme(stmt, stmt.pair, target, value or zero)
+            return *positioned(stmt), chosen
         if value is None and stmt.op is not None and not stmt.initialize:
             return (stmt,)
         return replace(stmt, target=target, value=value or zero), stmt
@@ -202,6 +205,9 @@ class _Writer:
         operands = [read.node for expr in expressions_of(stmt) for read in reads(expr)]
         if stmt.target.node in operands or found.node in operands:
             raise NotDifferentiable("an extreme of what it is assigned to", stmt.span)
+        if points := points_of(stmt):
+            at = Read(found.node, found.index)
+            return replace(at_position(stmt, value, at, points), target=target)
         chosen: Expr = apply("eq", Read(found.node, found.index), Position(pair.position))
         if stmt.reduced.where is not None:
             chosen = Select(stmt.reduced.where, chosen, Const(False, dtypes.bool_))

@@ -15,7 +15,7 @@ from ..ir.assignments import Access, Assign
 from ..ir.expressions import Cast, Dynamic, Expr, Position, reads
 from ..ir.indexing import Affine, Range, Symbol, const, var
 from ..ir.walk import free_symbols
-from .kept import upper_bound
+from .kept import index_symbols, upper_bound
 from .rules import NotDifferentiable, apply
 
 
@@ -71,6 +71,19 @@ def parted(tests: Sequence[Expr], over: Sequence[Range]) -> tuple[list[Expr], li
     later = tests[len(first) :]
     first += [test for test in later if not free_symbols(test) & inner and not reads(test)]
     return first, [test for test in later if test not in first]
+
+
+def by_axis(ranges: Sequence[Range], target: Access) -> tuple[Range, ...]:
+    """Return ranges in the order of the axes that they are subscripts of, as the loops over an
+    array are; as they are where their ends depend on each other."""
+    letters = {r.symbol for r in ranges}
+    if any((r.lo.symbols() | r.hi.symbols()) & letters for r in ranges):
+        return tuple(ranges)
+    axes: dict[Symbol, int] = {}
+    for axis, at in enumerate(target.index):
+        for symbol in index_symbols(at):
+            axes.setdefault(symbol, axis)
+    return tuple(sorted(ranges, key=lambda r: axes.get(r.symbol, len(target.index))))
 
 
 def independent(

@@ -21,6 +21,7 @@ from ..ir.expressions import (
     Expr,
     Read,
     Select,
+    reads,
     rebuild,
 )  # fmt: skip
 from ..ir.indexing import Range, const, maximum, var
@@ -28,10 +29,10 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from .activity import differentiable_reads
 from .complex_rules import operand_cotangents
-from .domains import independent, not_empty, parted, within_axes
+from .domains import by_axis, independent, not_empty, parted, within_axes
 from .kept import Kept, Names, Tests, index_symbols
 from .products import Product, combined, innermost, total
-from .rules import NotDifferentiable, apply, partials
+from .rules import NotDifferentiable, apply, number, partials
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ class Terms:
             target = Access(self.cotangents[read.node.id], index)
             used = {symbol for at in index for symbol in index_symbols(at)}
             ranges, bounds = independent((*stmt.free.ranges, *stmt.reduced.ranges), used, stmt)
-            free = tuple(r for r in ranges if r.symbol in used)
+            free = by_axis([r for r in ranges if r.symbol in used], target)
             reduced = tuple(r for r in ranges if r.symbol not in used)
             conditions = [*bounds, *([condition] if condition is not None else []), *chosen]
             first, rest = parted([*not_empty(reduced, free), *conditions], reduced)
@@ -116,8 +117,10 @@ class Terms:
                 guarded = Domain(free, all_of(first))
                 yield from self._sum(target, cotangents, guarded, reduced, choices)
                 continue
-            domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
             value = self._written(cotangents, target, ranges, choices)
+            if any(reads(test) for test in rest):
+                value, rest = _chosen(rest, value), []
+            domains = Domain(free, all_of(first)), Domain(reduced, all_of(rest))
             yield Assign(target, OPS["add"], False, value, *domains, span=stmt.span)
 
     def _sum(
@@ -186,6 +189,14 @@ class Terms:
             return new
 
         return change(known)
+
+
+def _chosen(tests: Sequence[Expr], value: Expr) -> Expr:
+    """Return a term that is zero where a test does not hold: sums of these are computed in vectors
+    and tiles, sums over the points where tests of data hold are not."""
+    for test in reversed(tests):
+        value = Select(test, value, number(0.0, value.dtype))
+    return value
 
 
 def all_of(tests: Sequence[Expr]) -> Expr | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.adjoint.domains import not_empty, within_axes
+from plusequals.lowering.adjoint.domains import by_axis, not_empty, within_axes
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.indexing import Range, Symbol, const, var
@@ -49,3 +49,11 @@ def test_what_is_known_is_not_tested() -> None:
     node = Node(7, "w", (const(4),), dtypes.float64)
     targets = (Access(node, (var(I) + shift,)) for shift in (0, -1, 1))
     assert [len(within_axes(target, [OVER_I])) for target in targets] == [0, 1, 1]
+
+
+def test_letters_come_in_the_order_of_the_axes() -> None:
+    over_j, node = Range(J, const(0), const(3)), Node(0, "w", (const(4), const(9)), dtypes.float64)
+    assert by_axis((OVER_I, over_j), Access(node, (var(J), var(I)))) == (over_j, OVER_I)
+    assert by_axis((OVER_I, over_j), Access(node, (var(I) * 2 + 1, var(J)))) == (OVER_I, over_j)
+    longer = Range(J, const(0), var(I))
+    assert by_axis((OVER_I, longer), Access(node, (var(J), var(I)))) == (OVER_I, longer)

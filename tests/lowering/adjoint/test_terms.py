@@ -44,3 +44,11 @@ def test_tests_are_evaluated_one_after_the_other() -> None:
     assert all_of([]) is None and all_of([p]) == p
     whole = all_of([p, q])
     assert whole is not None and expr_text(whole, Scope()) == "q if p else False"
+
+
+def test_terms_under_tests_of_data_are_zero_where_these_fail() -> None:
+    text = "def f(h, d, w):\n    y[n, o] = sum[i](d[n, i] * w[i, o] if h[n, i] > 0.0 else 0.0)\n"
+    f = pe.cd_from_source(text + "    return np.sum(y * y)\n", {"np": np})
+    h, d, w = np.ones((3, 4)), np.ones((3, 4)), np.ones((4, 2))
+    found = " ".join(str(pe.gradient(f, wrt="w").explain(h, d, w).assignments).split())
+    assert "d_w[i, o] = sum over n in [0, 3): d_y[n, o] * d[n, i] if h[n, i] > 0.0 else" in found

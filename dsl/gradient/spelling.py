@@ -38,7 +38,7 @@ _NUMPY = {
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _QUOTIENTS = frozenset(("div", "floordiv", "mod"))
 UNSPELLED = frozenset(("round_to", "round_decimal"))
-"""Operations for which the language has no word: roundings to digits."""
+"""Operations for which the language has no word: roundings to digits that are no constant."""
 
 
 def value_text(expr: Expr, scope: Scope) -> str:
@@ -96,6 +96,9 @@ def _worded(expr: Expr) -> Expr:
             with np.errstate(all="ignore"):
                 quotient = op.meaning(floats.numpy.type(left), floats.numpy.type(zero))
             return Const(float(quotient), floats)
+        case Apply(op, (value, Const(digits)), dtype) if op.name == "round_to":
+            decimals = Const(int(digits), dtypes.int64)
+            return Apply(replace(op, name="np.round"), (value, decimals), dtype)
         case Apply(op) if op.name in UNSPELLED:
             raise NotDifferentiable(f"a statement with `{op.name}`", NOWHERE)
         case Apply(op, args, dtype) if op.name == "product":

@@ -243,7 +243,7 @@ def _gauss(x: Expr, factor: float) -> Expr:
 _RULES: dict[str, Rule] = {
     "neg": _of_one(lambda x, y: number(-1.0, x.dtype)),
     "abs": _of_one(lambda x, y: _call("sign", x)),
-    "zero": lambda expr: (None,) * len(expr.args),
+    **dict.fromkeys(("zero", "round_to", "round_decimal"), lambda expr: (None,) * len(expr.args)),
     "sqrt": _of_one(lambda x, y: _over(0.5, y)),
     "cbrt": _of_one(lambda x, y: _over(1.0 / 3.0, _square(y))),
     "recip": _of_one(lambda x, y: apply("neg", _square(y))),

@@ -63,6 +63,8 @@ def test_an_operation_is_a_word_of_that_meaning(name: str) -> None:
 
 def test_an_operation_without_a_word_is_refused() -> None:
     x = Read(Node(0, "x", (), dtypes.float64), ())
+    digits = Const(2.0, dtypes.float64)
+    assert value_text(Apply(OPS["round_to"], (x, digits), dtypes.float64), Scope()).endswith(", 2)")
     with pytest.raises(NotDifferentiable, match="`round_to`"):
         value_text(Apply(OPS["round_to"], (x, x), dtypes.float64), Scope())
 

@@ -101,6 +101,14 @@ def test_signs_and_steps_have_derivatives() -> None:
     assert d_y.tolist() == [0.0, 0.0, 0.0, 10.0]
 
 
+def test_roundings_to_digits_are_constant_piece_by_piece() -> None:
+    x = np.array([1.26, 3.46])
+    f = pe.cd_from_source("def f(x):\n    return np.sum(x * np.round(x, 1))\n", {"np": np})
+    assert pe.gradient(f, wrt="x")(x).tolist() == [1.3, 3.5]
+    f = pe.cd_from_source("def f(x):\n    return x[0] * round(float(x[1]), 1)\n")
+    assert pe.gradient(f, wrt="x")(x).tolist() == [3.5, 0.0]
+
+
 @pytest.mark.parametrize(
     ("name", "at", "derivative"),
     [

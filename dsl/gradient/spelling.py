@@ -96,7 +96,7 @@ def _worded(expr: Expr) -> Expr:
             with np.errstate(all="ignore"):
                 quotient = op.meaning(floats.numpy.type(left), floats.numpy.type(zero))
             return Const(float(quotient), floats)
-        case Apply(op, (value, Const(digits)), dtype) if op.name == "round_to":
+        case Apply(op, (value, Const(float() as digits)), dtype) if op.name == "round_to":
             decimals = Const(int(digits), dtypes.int64)
             return Apply(replace(op, name="np.round"), (value, decimals), dtype)
         case Apply(op) if op.name in UNSPELLED:

@@ -32,9 +32,9 @@ from ..gradient.requests import (
     Gradient,
     Request,
     TangentProduct,
-    apart,
     further_parameters,
     outputs_in_source,
+    with_fresh_names,
     word_of,
 )
 from ..gradient.specializations import (
@@ -62,7 +62,7 @@ class Derivative(CdFunction[..., Any]):
 
     def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
         """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
-        request = apart(request, function.__signature__.parameters.keys())
+        request = with_fresh_names(request, function.__signature__.parameters.keys())
         self.derived_from, self.request = function, request
         self._base = function.definition
         self._rules = _innermost(function).derivative_rules

@@ -129,7 +129,7 @@ def further_parameters(request: Request) -> tuple[str, ...]:
             assert_never(request)
 
 
-def apart(request: Request, known: AbstractSet[str]) -> Request:
+def with_fresh_names(request: Request, known: AbstractSet[str]) -> Request:
     """Return a request whose further parameters have other names than known ones: `t2_x` where a
     function has a parameter `t_x`."""
     number = 2

@@ -307,7 +307,7 @@ class _Writer:
                 reverse = tuple(self.assign(stmt, before, after))
                 return (*(positioned(stmt) if reverse else (stmt,)), *after), reverse
             case For():
-                cut = self.checkpoints and self.checkpoints.loop(stmt, before, self._apart)
+                cut = self.checkpoints and self.checkpoints.loop(stmt, before, self._on_copies)
                 return cut or self.loop(stmt)
             case Branch(test, then, orelse):
                 forward, backward = zip(self.body(then), self.body(orelse), strict=True)
@@ -360,7 +360,7 @@ class _Writer:
         end = stmt.lo - (1 if stmt.step > 0 else -1)
         return (ahead,), (For(stmt.symbol, last, end, -stmt.step, backward, stmt.span),)
 
-    def _apart(self, loop: For, kept: Kept, instead: Mapping[int, Node]) -> tuple[Body, Body]:
+    def _on_copies(self, loop: For, kept: Kept, instead: Mapping[int, Node]) -> tuple[Body, Body]:
         """Return a loop in which arrays have others in their place, and its adjoint."""
         cotangents = dict(self.cotangents)
         for old, new in instead.items():
@@ -481,7 +481,7 @@ class _Writer:
             return None
         if stmt.value.dtype != target.node.dtype:
             return None
-        after = replace(target.node, id=-1 - target.node.id)  # apart from what it was before
+        after = replace(target.node, id=-1 - target.node.id)  # distinct from what it was before
         return Read(after, target.index)
 
     def _domain(self, domain: Domain, stmt: Statement, before: list[Statement]) -> Domain:

@@ -105,7 +105,7 @@ def _square(x: Expr) -> Expr:
     return apply("mul", x, x)
 
 
-def _beside_square(x: Expr, sign: str) -> Expr:
+def _one_and_square(x: Expr, sign: str) -> Expr:
     """Return `1 + x*x` or `1 - x*x`."""
     return apply(sign, number(1.0, x.dtype), _square(x))
 
@@ -218,7 +218,7 @@ def _inverse_sinh(x: Expr, _: Expr) -> Expr:
     """One over the root of `1 + x*x`, which overflows for no real number."""
     one = number(1.0, x.dtype)
     if x.dtype.kind == "c":
-        return _over(1.0, _call("sqrt", _beside_square(x, "add")))
+        return _over(1.0, _call("sqrt", _one_and_square(x, "add")))
     return _over(1.0, Apply(OPS["hypot"], (one, x), x.dtype))
 
 
@@ -257,13 +257,13 @@ _RULES: dict[str, Rule] = {
     "log1p": _of_one(lambda x, y: _over(1.0, apply("add", x, number(1.0, x.dtype)))),
     "sin": _of_one(lambda x, y: _call("cos", x)),
     "cos": _of_one(lambda x, y: apply("neg", _call("sin", x))),
-    "tan": _of_one(lambda x, y: _beside_square(y, "add")),
+    "tan": _of_one(lambda x, y: _one_and_square(y, "add")),
     "arcsin": _inverse_sine(1.0),
     "arccos": _inverse_sine(-1.0),
-    "arctan": _of_one(lambda x, y: _over(1.0, _beside_square(x, "add"))),
+    "arctan": _of_one(lambda x, y: _over(1.0, _one_and_square(x, "add"))),
     "sinh": _of_one(lambda x, y: _call("cosh", x)),
     "cosh": _of_one(lambda x, y: _call("sinh", x)),
-    "tanh": _of_one(lambda x, y: _beside_square(y, "sub")),
+    "tanh": _of_one(lambda x, y: _one_and_square(y, "sub")),
     "arcsinh": _of_one(_inverse_sinh),
     "arccosh": _of_one(_inverse_cosh),
     "arctanh": _of_one(lambda x, y: _over(1.0, _between_ones(x))),

@@ -30,7 +30,7 @@ def with_column_sums_last(procedure: Procedure) -> Procedure:
     for stmt in reversed(procedure.body):
         at = next(n for n, one in enumerate(body) if one is stmt)
         later = body[at + 1 :]
-        if later and _is_column_sum(stmt, results) and _is_apart(stmt, later):
+        if later and _is_column_sum(stmt, results) and _is_independent(stmt, later):
             body = [*body[:at], *later, stmt]
     return replace(procedure, body=tuple(body))
 
@@ -52,7 +52,7 @@ def _begins_with(read: Read, symbols: set[Symbol]) -> bool:
     return bool(free_symbols(first) & symbols)
 
 
-def _is_apart(stmt: Statement, later: Sequence[Statement]) -> bool:
+def _is_independent(stmt: Statement, later: Sequence[Statement]) -> bool:
     """Whether later statements neither write what a statement reads, nor touch what it writes."""
     inside = statements(later)
     written = set(written_nodes(inside))

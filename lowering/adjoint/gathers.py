@@ -34,24 +34,27 @@ class _Sum:
 
 
 def gathered(stmts: Iterable[Statement]) -> list[Statement]:
-    """Return statements of which sums to one array at several distances are one.
+    """Return statements of which sums to one array at several distances are one, at the place of
+    the last of them: what the others read is computed by then.
 
-    Precondition: they come from one statement, none of them reads what another one writes, and they
-    may be reordered.
+    Precondition: they come from one statement, none of them writes again what an earlier one reads
+    or writes, but for the sums, and these may be reordered.
     """
-    groups: dict[object, list[_Sum]] = {}
-    out: list[Statement | list[_Sum]] = []
-    for stmt in stmts:
-        found = _sum_of(stmt)
-        if found is None:
+    given = list(stmts)
+    found = [_sum_of(stmt) for stmt in given]
+    groups: dict[object, list[int]] = {}
+    for at, one in enumerate(found):
+        if one is not None:
+            key = one.stmt.target.node.id, one.symbols, one.fixed, one.stmt.free
+            groups.setdefault(key, []).append(at)
+    last = {group[-1]: [sums for n in group if (sums := found[n])] for group in groups.values()}
+    out: list[Statement] = []
+    for at, stmt in enumerate(given):
+        if at in last:
+            out += _merged(last[at])
+        elif found[at] is None:
             out.append(stmt)
-            continue
-        key = found.stmt.target.node.id, found.symbols, found.fixed, found.stmt.free
-        if key not in groups:
-            groups[key] = []
-            out.append(groups[key])
-        groups[key].append(found)
-    return [new for one in out for new in (_merged(one) if isinstance(one, list) else (one,))]
+    return out
 
 
 def _sum_of(stmt: Statement) -> _Sum | None:

@@ -24,6 +24,10 @@ GATHERED = {
         "x[1:-1] += 0.1 * x[2:] * x[:-2]; return (x * x).sum()",
         "if i < 3 else 0.0",
     ),
+    "of sums that come between": (
+        "return (x[1:] * x[:-1] * a.sum(axis=1)[:, None]).sum()",
+        "x[j - 1] * d_x_sum_2[j - 2] if j - 2 < 4 else 0.0",
+    ),
     "at run-time sizes": (
         "y = x[2:] * n + x[:-2] * 3.0; return (y * y).sum()",
         "if i - 1 < x.shape[0] - 2 else 0.0",

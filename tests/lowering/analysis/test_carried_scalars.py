@@ -55,6 +55,19 @@ def test_what_is_only_accumulated_is_for_a_reduction() -> None:
     assert not stores_carried(loop.body, carried)
 
 
+def test_an_update_in_the_list_may_be_that_of_another_iteration() -> None:
+    text = "for t in range(9):\n    d = sum[k in range(2)](x[k] * t)\n    y[t] = d"
+    program = lowered(text, y="f64[9]", x="f64[9]")
+
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
+        is_inner = isinstance(stmt, For) and stmt.symbol.name == "k"
+        return stmt.body if isinstance(stmt, For) and is_inner else (stmt,)
+
+    flat = map_kernels(program, lambda body: map_statements(body, change))
+    assert sum(isinstance(s, For) for s in statements(flat.kernels[0].body)) == 1
+    assert {n.label for n in flat.locals if n.id in carried_scalars(flat)} == {"d"}
+
+
 def vectors(program: Program) -> Program:
     """Return the program with its innermost loops over lanes."""
 

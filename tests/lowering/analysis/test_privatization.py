@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +58,12 @@ def heads(program: Program) -> list[str]:
         stmt.symbol.name for stmt in statements(program.kernels[0].body)
         if isinstance(stmt, For) and stmt.kind == "parallel"
     ]  # fmt: skip
+
+
+def test_arrays_are_private_to_loops_inside_of_others() -> None:
+    steps = textwrap.indent(SOFTMAX + "x[i, j] = y[i, j] * 0.5 + x[i, j]\n", "    ")
+    program = ready(f"for t in range(9):\n{steps}", y="f64[40, 30]", x="f64[40, 30]")
+    assert ("e", "i") in names(annotate_private(program, EAGER))
 
 
 @pytest.mark.parametrize(("width", "shared"), [(64, ["i"]), (75, ["i"]), (500, ["i"])])

@@ -93,6 +93,7 @@ def with_plain_letters(stmt: Assign) -> Assign:
 def with_known_ranges(stmt: Assign, numbers: Collection[Symbol]) -> Assign:
     """Return a reduction whose letters run over whole axes where the ends of their ranges are
     numbers that only a run knows: a test of each point restricts them."""
+    given, stmt = stmt, _with_tests_of_terms(stmt)
     sizes = _plain_sizes(stmt)
     found = {at for read in _unconditional(stmt.value) for at in read.index}
     certain = {at.symbol for at in found if isinstance(at, Affine)}
@@ -105,9 +106,22 @@ def with_known_ranges(stmt: Assign, numbers: Collection[Symbol]) -> Assign:
             r = Range(r.symbol, const(0), *sizes[r.symbol])
         ranges.append(r)
     if not tests:
-        return stmt
+        return given
     tests += [stmt.reduced.where] if stmt.reduced.where is not None else []
     return replace(stmt, reduced=Domain(tuple(ranges), all_of(tests)))
+
+
+def _with_tests_of_terms(stmt: Assign) -> Assign:
+    """Return a sum without the terms that are zero where a test does not hold."""
+    while stmt.op is OPS["add"] and stmt.pair is None and stmt.reduced.ranges:
+        match stmt.value:
+            case Select(test, term, Const(0)):
+                where = [stmt.reduced.where] if stmt.reduced.where is not None else []
+                domain = Domain(stmt.reduced.ranges, all_of([*where, test]))
+                stmt = replace(stmt, value=term, reduced=domain)
+            case _:
+                break
+    return stmt
 
 
 def range_tests(r: Range) -> Iterator[Expr]:

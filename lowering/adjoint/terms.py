@@ -66,7 +66,7 @@ class Terms:
             case Apply(op, args) if any(arg.dtype.kind == "c" for arg in args):
                 given = operand_cotangents(expr, cotangent.expr())
                 if given is None:
-                    text = f"`{op.name}` of complex numbers has no derivative rule"
+                    text = f"`{op.name}` of complex numbers"
                     raise NotDifferentiable(text, self.stmt.span)
                 for arg, part in zip(args, given, strict=True):
                     if part is not None:

@@ -94,10 +94,10 @@ def test_a_derivative_is_copied_and_pickled_with_its_function() -> None:
 
 
 def test_a_derivative_without_words_for_its_text_runs() -> None:
-    text = "def f(x, y):\n    return np.sum(np.round(y, 2) * x)\n"
+    text = "def f(x, y):\n    return np.sum(round(y, 2) * x)\n"
     g = pe.gradient(pe.cd_from_source(text, {"np": np}, backend="numpy"), wrt="x")
-    y = np.array([1.234, 2.0])
-    assert g(np.ones(2), y).tolist() == [1.23, 2.0]
+    y = 1.234
+    assert g(np.ones(2), y).tolist() == [1.23, 1.23]
     with pytest.raises(CdTypeError, match=r"CD0480.*has no text: .* no words for a statement"):
         _ = g.source
     with pytest.raises(CdTypeError, match="CD0480"):

@@ -61,6 +61,9 @@ def _adopt_guards(frame: Frame, typed: Typed, function: Any, lookup: Lookup) -> 
     """Have calls compare what a derivative depends on besides its arguments: what its function
     captures, and the functions that this calls."""
     inputs = frame.inputs
+    while hasattr(function, "derived_from"):  # the source of a derivative has names of its own
+        path, function = below(way_to(frame, function), "derived_from"), function.derived_from
+        compare(frame, path, function)
     prefixes: dict[str, str] = {}
 
     def here(path: Path) -> Path:

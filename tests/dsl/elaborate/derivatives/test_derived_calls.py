@@ -40,6 +40,19 @@ def chosen(x: Any, n: Any) -> Any:
     return np.sum(x.reshape(n, -1)[0] * x[0])
 
 
+@cd
+def weighted(x: Any, y: Any) -> Any:
+    return np.sum(np.sort(x) * y)
+
+
+of_weighted = pe.gradient(weighted, wrt="x")
+
+
+@cd
+def weighted_twice(x: Any, y: Any) -> Any:
+    return np.sum(of_weighted(x, y) * x) + np.sum(of_weighted(y, y) * x)
+
+
 value_and_gradient = pe.value_and_gradient(loss, wrt="w")
 first = pe.gradient(polynomial, wrt="x")
 second = pe.gradient(first, wrt="x")
@@ -85,6 +98,13 @@ def test_captured_arrays_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_second_derivatives_in_loops() -> None:
     assert newton(3.0, 20) == pytest.approx(np.sqrt(1.5), rel=1e-14)
+
+
+def test_words_of_sorts_in_the_source_of_a_derivative_are_found() -> None:
+    x, y = np.array([0.5, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(weighted_twice(x, y), np.sum([2.0, 1.0, 3.0] * x + [1, 2, 3] * x))
+    found = pe.gradient(weighted_twice, wrt="x")(x, y)
+    np.testing.assert_allclose(found, [3.0, 3.0, 6.0])
 
 
 def test_run_time_integers_are_passed_on() -> None:

@@ -151,9 +151,7 @@ def _adjoint(
         Alloc(n) for n in cotangents.values()
         if n.static_shape is None and _symbols_of(n) <= outer
     ]  # fmt: skip
-    if lost := [n for n in writer.kept_allocated if not _symbols_of(n) <= outer]:
-        symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
-        raise UnknownSize(symbols, lost[0], procedure.span)
+    _require_known(forward, writer.kept_allocated, outer, procedure.span)
     pairs = [_rounded(cotangents[node.id], node, names) for node in inputs]
     results, rounded = tuple(node for node, _ in pairs), [s for _, body in pairs for s in body]
     first, seeds = _seeds(outputs, given, cotangents, names, frozenset(written(body)))
@@ -171,6 +169,20 @@ def _adjoint(
     whole = tuple(checkpoints.whole) if checkpoints else ()
     new = with_column_sums_last(with_joined_contributions(simplified(new)))
     return Adjoint(new, results, whole)
+
+
+def _require_known(
+    forward: Body, kept: Sequence[Node], known: Collection[Symbol], span: Span
+) -> None:
+    """Refuse arrays that are kept, and integers of outermost statements, that depend on integers
+    which are bound inside of statements."""
+    outer = frozenset(known)
+    if lost := [n for n in kept if not _symbols_of(n) <= outer]:
+        symbols = {symbol for node in lost for symbol in _symbols_of(node)} - outer
+        raise UnknownSize(symbols, f"`{lost[0].label}`", span)
+    used = {s for stmt in forward if isinstance(stmt, Let) for s in free_symbols(stmt.value)}
+    if not used <= outer:
+        raise UnknownSize(used - outer, "the segments of a loop", span)
 
 
 def _created_in_branches(body: Body) -> set[int]:

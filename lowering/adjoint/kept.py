@@ -51,8 +51,8 @@ Tests = tuple[tuple[Expr, bool], ...]
 class UnknownSize(NotDifferentiable):
     """What is kept has a size that is bound inside of a loop, by symbols."""
 
-    def __init__(self, symbols: Collection[Symbol], node: Node, span: Span) -> None:
-        super().__init__(f"`{node.label}`, whose size is known only inside a loop", span)
+    def __init__(self, symbols: Collection[Symbol], what: str, span: Span) -> None:
+        super().__init__(f"{what}, whose size is known only inside a loop", span)
         self.symbols = frozenset(symbols)
 
 

@@ -161,6 +161,27 @@ def test_numbers_of_iterations_that_are_known_at_run_time(how: dict[str, Any]) -
     assert "length = " in g.source
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_numbers_of_iterations_that_are_known_on_one_side_of_a_test(how: dict[str, Any]) -> None:
+    f = pe.cd_from_source(
+        """def f(x, n, s):
+        if s > 0.5:
+            for t in range(n[0] + 1):  # no state: each iteration sets all elements first
+                x[:] = s
+                x[t] = x[t] * x[1] + x[0]
+        return np.sum(x * x)
+        """,
+        {"np": np},
+        backend="numpy",
+    )
+    x, n = np.array([0.5, 0.2, 0.9]), np.array([2])
+    for s in (0.7, 0.3):
+        d_x, d_s = pe.gradient(f, wrt=("x", "s"), **how)(x.copy(), n, s)
+        of_elements = 2 * (s * s + s) * (2 * s + 1) + 4 * s
+        np.testing.assert_allclose(d_x, 2 * x * (s < 0.5))
+        np.testing.assert_allclose(d_s, of_elements * (s > 0.5))
+
+
 @pytest.mark.parametrize("name", ["a while of an array", "a while in a for"])
 def test_loops_whose_iterations_are_counted(name: str) -> None:
     assert_same(WHILES[name], {"memory": 1}, backend="numpy")

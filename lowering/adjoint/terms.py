@@ -146,6 +146,7 @@ class Terms:
             and not all(inside.is_number for inside, _ in parts)
             and (static or not place.loops)
             and all(size.constant is None or size.constant > 0 for size in sizes)
+            and all(size.symbols().isdisjoint(r.symbol for r in free.ranges) for size in sizes)
         )
         if not is_common and not (place.loops and reduced and not free.ranges):
             value = self._written(cotangents, target, letters, choices)

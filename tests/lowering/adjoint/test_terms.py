@@ -52,3 +52,13 @@ def test_terms_under_tests_of_data_are_zero_where_these_fail() -> None:
     h, d, w = np.ones((3, 4)), np.ones((3, 4)), np.ones((4, 2))
     found = " ".join(str(pe.gradient(f, wrt="w").explain(h, d, w).assignments).split())
     assert "d_w[i, o] = sum over n in [0, 3): d_y[n, o] * d[n, i] if h[n, i] > 0.0 else" in found
+
+
+def test_sums_at_the_points_of_a_triangle() -> None:
+    text = "def f(a, w):\n    y = a * 0.5\n    if j < i:\n        "
+    text += "y[i, j] = sum[k](a[i, j] * w[k] * a[k, i])\n    return np.sum(y * y)\n"
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    rng = np.random.default_rng(2)
+    for size in (4, 5, 3):
+        given = rng.random((size, size)), rng.random(size)
+        assert pe.check_gradient(f, given, wrt=("a", "w")).digits > 8

@@ -372,7 +372,7 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
     if joined or program.calls:  # a view at an integer of the call is returned as a copy
         extremes = re.search(r"\bm(ax|in)\(", program.text) is not None
         expected = _may_copy(_joined(expected, outcome, extremes), outcome)
-    if _RETURNS_EITHER.search(program.text):
+    if _RETURNS_EITHER.search(program.text) or _WIDENS.search(program.text):
         expected = _joined_arrays(expected, outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if (
@@ -464,10 +464,14 @@ def _joined(expected: Outcome, outcome: Outcome, extremes: bool) -> Outcome:
 _RETURNS_EITHER = re.compile(r"^ +if [^\n]*:\n +return \w+\n +return \w+$", re.MULTILINE)
 """A function that returns one of two names by a test."""
 
+_WIDENS = re.compile(r"^ +while [^\n]*:\n +\w+ [-+*/]= \d*\.\d+$", re.MULTILINE)
+"""A number that a loop, if it runs, makes a float: it has the joined type after it, as what is
+computed of it has."""
+
 
 def _joined_arrays(expected: Outcome, outcome: Outcome) -> Outcome:
-    """Return what Python gave, its arrays in the joined types of what a function may return: one
-    of two arrays of one shape, of which the test decides at run time."""
+    """Return what Python gave, its arrays in the types that joins of paths give: of two arrays of
+    one shape that a function may return, or of a number that a loop changes."""
     if len(outcome.results) != len(expected.results):
         return expected
     results = tuple(

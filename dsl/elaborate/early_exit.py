@@ -7,6 +7,7 @@ A loop of the IR has jumps. An unrolled loop has none: a jump under a run-time t
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from ...base.diagnostic import CdSyntaxError, Span
 from ...lowering.ir.expressions import Read
@@ -37,8 +38,10 @@ def returns_within(statement: s.If, rest: Body) -> bool:
 
     That is elaborated in each side then, so that there may not be too many of them in a row.
     """
-    row = sum(isinstance(one, s.If) and returns_inside((one,)) for one in rest)
-    return returns_inside((statement,)) and row < _MAX_REPEATED
+    if not returns_inside((statement,)):
+        return False
+    row = (one for one in rest if isinstance(one, s.If) and returns_inside((one,)))
+    return len(tuple(islice(row, _MAX_REPEATED))) < _MAX_REPEATED
 
 
 def straightened(body: Body, flag: str) -> Body:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from plusequals.base.diagnostic import CdError
 from plusequals.dsl.elaborate.early_exit import (
     endless,
     returns_inside,
+    returns_within,
     straightened,
     with_exits,
 )
@@ -149,3 +152,19 @@ def test_a_return_breaks_out_of_every_loop() -> None:
 )
 def test_a_loop_without_a_break_ends_by_return_only(text: str, found: bool) -> None:
     assert endless(_loop(text)) is found
+
+
+class Unread(tuple[s.Statement, ...]):
+    """Statements that nobody may look at."""
+
+    def __iter__(self) -> Iterator[s.Statement]:
+        raise AssertionError("what follows was read")
+
+
+def test_what_follows_a_test_is_read_only_where_it_returns() -> None:
+    body = "if x[0, 0]:\n    y = 1\nif x[0, 1]:\n    if x[0, 2]:\n        return 1\n    y = 2"
+    plain_test, returning = parsed("x", body).body
+    assert isinstance(plain_test, s.If) and isinstance(returning, s.If)
+    assert not returns_within(plain_test, Unread())
+    assert returns_within(returning, (plain_test, *(returning,) * 4))
+    assert not returns_within(returning, (plain_test, *(returning,) * 5))

@@ -6,7 +6,6 @@ is captured for the first time, and kept with the code of functions.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from ..cache.folders import read_package_text
@@ -17,7 +16,6 @@ ARGUMENT_COUNT = 8
 """The number of their arguments."""
 
 
-@cache
 def conditions_text() -> str:
     """Return the text of the kernels."""
     return read_package_text(str(Path(__file__).with_name("csrc") / "conditions.h"))

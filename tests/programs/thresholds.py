@@ -209,6 +209,9 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "lowering.adjoint.checkpoints.MOST_LEVELS",
         "lowering.adjoint.checkpoints.RUN_TIME_LEVELS",
     ),
+    "how many statements a gradient has for an extreme, which its text shows": (
+        "lowering.adjoint.extremes.MOST",
+    ),
     "a fact of processors, devices, C or its compilers, not a policy": (
         "lowering.analysis.parallel_band.MAX_ORDERED_AXES",
         "lowering.cpu.reductions.lane_statements.WIDEST",

@@ -120,7 +120,7 @@ def test_each_copy_of_a_stage_has_scalars_of_its_own() -> None:
     program, _ = optimize(program, Target())
     found = sweeps(program)
     assert found is not None
-    mine = {node.id for stage in found.stages for node in stage.mine}
+    mine = {node.id for stage in found.stages for node in stage.private}
     fresh = fresh_for(program)
     first, second = (scalars(found.stage(fresh, 0, const(3))) for _ in range(2))
     assert mine
@@ -144,7 +144,7 @@ def test_each_copy_of_a_stage_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatc
     program = lowered(ROWS, x="f32[99, 7]")
     found = sweeps(program)
     assert found is not None
-    (row,) = (node for stage in found.stages for node in stage.mine if node.rank)
+    (row,) = (node for stage in found.stages for node in stage.private if node.rank)
     copies = [
         {n for s in statements((found.stage(fresh_for(program), 0, const(3)),))
          for n in direct_writes(s) if n.label == row.label}

@@ -108,15 +108,15 @@ def at_points(
     out: list[Statement] = []
     for one in sums:
         assert isinstance(one, Assign) and not one.reduced.ranges, "all letters are subscripts"
-        free = Domain(tuple(r for r in one.free.ranges if r.symbol not in symbols), one.free.where)
+        ranges = tuple(r for r in one.free.ranges if r.symbol not in symbols)
         for point in points:
+            where = None if one.free.where is None else substitute_expr(one.free.where, point)
             value = substitute_expr(one.value, point)
             zero = number(0.0, value.dtype)
             chosen = Select(apply("eq", found, _number(stmt, point)), value, zero)
-            index = tuple(
-                substitute(at, point) for at in one.target.index if isinstance(at, Affine)
-            )
-            target = Access(one.target.node, index)
+            element = substitute_expr(Read(one.target.node, one.target.index), point)
+            assert isinstance(element, Read), "an element stays one"
+            target, free = Access(element.node, element.index), Domain(ranges, where)
             out.append(replace(one, target=target, value=chosen, free=free))
     return out
 

@@ -371,9 +371,8 @@ def against(case: Case, check: str, outcome: Outcome, expected: Outcome) -> None
     joined = re.search(r"^ +(for|while|if) | if |\bm(ax|in)\(", program.text, re.MULTILINE)
     if joined or program.calls:  # a view at an integer of the call is returned as a copy
         extremes = re.search(r"\bm(ax|in)\(", program.text) is not None
-        expected = _may_copy(_joined(expected, outcome, extremes), outcome)
-    if _RETURNS_EITHER.search(program.text) or _WIDENS.search(program.text):
-        expected = _joined_arrays(expected, outcome)
+        arrays = _RETURNS_EITHER.search(program.text) or _WIDENS.search(program.text)
+        expected = _may_copy(_joined(expected, outcome, extremes, bool(arrays)), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if (
         why is not None
@@ -445,22 +444,6 @@ def _are_same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def _joined(expected: Outcome, outcome: Outcome, extremes: bool) -> Outcome:
-    """Return what Python gave, its numbers in the types that the joins of all branches give, and
-    in their shapes where `extremes`: Python's `max` of a number and an array of one element gives
-    one of them."""
-    pairs = zip(expected.results, outcome.results)
-    results = tuple(
-        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and _are_same(a, b)
-        else b if extremes and _is_number(a) and np.size(b) == 1 and _are_same(a, np.ravel(b)[0])
-        else a
-        for a, b in pairs
-    )  # fmt: skip
-    if len(results) != len(expected.results):
-        return expected
-    return replace(expected, results=results)
-
-
 _RETURNS_EITHER = re.compile(r"^ +if [^\n]*:\n +return \w+\n +return \w+$", re.MULTILINE)
 """A function that returns one of two names by a test."""
 
@@ -469,20 +452,27 @@ _WIDENS = re.compile(r"^ +while [^\n]*:\n +\w+ [-+*/]= \d*\.\d+$", re.MULTILINE)
 computed of it has."""
 
 
-def _joined_arrays(expected: Outcome, outcome: Outcome) -> Outcome:
-    """Return what Python gave, its arrays in the types that joins of paths give: of two arrays of
-    one shape that a function may return, or of a number that a loop changes."""
-    if len(outcome.results) != len(expected.results):
-        return expected
+def _joined(expected: Outcome, outcome: Outcome, extremes: bool, arrays: bool) -> Outcome:
+    """Return what Python gave, its numbers, and `arrays`, in the types that the joins of all
+    branches give, and in their shapes where `extremes`: Python's `max` of a number and an array of
+    one element gives one of them."""
+    pairs = zip(expected.results, outcome.results)
     results = tuple(
-        a.astype(b.dtype)
-        if isinstance(a, np.ndarray)
-        and isinstance(b, np.ndarray)
-        and b.dtype == np.result_type(a, b)
+        np.result_type(b).type(a) if _is_number(a) and _is_number(b) and _are_same(a, b)
+        else b if extremes and _is_number(a) and np.size(b) == 1 and _are_same(a, np.ravel(b)[0])
+        else a.astype(b.dtype) if arrays and _is_widened(a, b)
         else a
-        for a, b in zip(expected.results, outcome.results)
-    )
+        for a, b in pairs
+    )  # fmt: skip
+    if len(results) != len(expected.results):
+        return expected
     return replace(expected, results=results)
+
+
+def _is_widened(a: Any, b: Any) -> bool:
+    """Whether an array has, elsewhere, a type that holds its elements and others."""
+    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return both and b.dtype == np.result_type(a, b)
 
 
 def _may_copy(expected: Outcome, outcome: Outcome) -> Outcome:

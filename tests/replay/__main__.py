@@ -6,7 +6,7 @@
     python -m tests.replay fires RECORDING                         which passes change how much
 
 Nothing is compiled or run. The targets are fixed, so that any machine records the same. `record`
-goes on with a recording that was interrupted. `--renamed abreast=vectorize` says that a pass, a
+goes on with a recording that was interrupted. `--renamed fuse=join` says that a pass, a
 mapping or an outcome has another name, `--words lanes=simd` that a word of the printed loops has.
 """
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import ctypes
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from plusequals.backends.gpu.driver_protocol import DriverError
+from plusequals.backends.runtime.state import RUNTIME
 
 from .faulty import FaultyContext, FaultyDriver
-from .on_cpu import Array, CpuContext
+from .on_cpu import Array, CpuContext, backend, installed
 
 Node = tuple[Callable[[], None], frozenset[int]]
 """Work, and the numbers of the nodes that it depends on."""
@@ -103,6 +105,20 @@ class CapturingDriver(FaultyDriver):
 
     def open(self, device: int) -> CapturingContext:
         return CapturingContext(self, device)
+
+    def dependences(self) -> list[list[int]]:
+        """Return what each node of the last graph depends on."""
+        return [sorted(before) for _, before in self.graphs[-1].nodes]
+
+
+@contextmanager
+def captured_devices() -> Iterator[CapturingDriver]:
+    """Have the devices of CUDA be such ones, until what was queued on them has ended."""
+    found = CapturingDriver()
+    with installed(backend(found)):
+        yield found
+        for device in list(RUNTIME.devices.values()):
+            device.synchronize()
 
 
 class CapturingContext(FaultyContext):

@@ -79,6 +79,9 @@ def _compiled() -> tuple[Path, Path]:
     return header, threads.with_suffix(".o")
 
 
+_NO_NODES = "a played driver of this kind has no conditional nodes"
+
+
 class Gxx:
     """Compiles CUDA for this processor."""
 
@@ -299,16 +302,16 @@ class CpuContext:
         raise NotImplementedError("none has begun")
 
     def condition(self, stream: Any) -> int:
-        raise NotSupported("a played driver of this kind has no conditional nodes")
+        raise NotSupported(_NO_NODES)
 
     def conditional(self, stream: Any, condition: int, repeats: bool) -> Any:
-        raise NotImplementedError("there is no condition")
+        raise NotSupported(_NO_NODES)
 
     def begin_body(self, stream: Any, body: Any) -> None:
-        raise NotImplementedError("there is none")
+        raise NotSupported(_NO_NODES)
 
     def end_body(self, stream: Any) -> None:
-        raise NotImplementedError("none has begun")
+        raise NotSupported(_NO_NODES)
 
     def launch_graph(self, graph: Any, stream: Any) -> None:
         raise NotImplementedError("there is none")

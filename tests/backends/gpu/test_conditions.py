@@ -12,8 +12,8 @@ import pytest
 import plusequals as pe
 from plusequals.backends.gpu.driver_protocol import NotSupported
 from plusequals.backends.runtime.state import RUNTIME
-from tests.backends.cuda.captures import CapturingContext, CapturingDriver
-from tests.backends.cuda.on_cpu import backend, installed, needs_gxx
+from tests.backends.cuda.captures import CapturingContext, CapturingDriver, captured_devices
+from tests.backends.cuda.on_cpu import needs_gxx
 from tests.backends.runtime.plan.scenes import Scene
 
 pytestmark = needs_gxx
@@ -29,11 +29,8 @@ TEXTS = {
 
 @pytest.fixture
 def driver() -> Iterator[CapturingDriver]:
-    found = CapturingDriver()
-    with installed(backend(found)):
+    with captured_devices() as found:
         yield found
-        for device in list(RUNTIME.devices.values()):
-            device.synchronize()
 
 
 @pytest.fixture
@@ -47,11 +44,6 @@ def link(scene: Scene, name: str, *arguments: Any) -> Any:
 
 def quoted(why: str) -> str:
     return f"{why}\n  = note: it was recorded at test_conditions.py:"
-
-
-def nodes(driver: CapturingDriver) -> list[list[int]]:
-    """What each node of the last graph depends on."""
-    return [sorted(before) for _, before in driver.graphs[-1].nodes]
 
 
 class Counting:
@@ -214,7 +206,8 @@ def test_beside_a_loop_other_streams_go_on(driver: CapturingDriver, scene: Any) 
             counting.step()
         counting.ups[0](), counting.ups[0]()
     both(plan, counting)
-    assert sum(before == [0] for before in nodes(driver)) > 1, "after the clear of what is wrong"
+    roots = [before for before in driver.dependences() if before == [0]]
+    assert len(roots) > 1, "after the clear of what is wrong"
 
 
 def test_errors_of_loops_and_branches_are_those_of_the_plan(driver: Any, scene: Any) -> None:
@@ -304,7 +297,8 @@ def test_a_conditional_node_that_fails_leaves_nothing(driver: Any, scene: Any, v
             counting.step()
     plan()
     gc.collect()
-    pool = RUNTIME.backend("cuda").opened(0).pool  # type: ignore[attr-defined]  # of CUDA
+    cuda: Any = RUNTIME.backend("cuda")
+    pool = cuda.opened(0).pool
     used = pool.used
     driver.arm(verb, 1)
     with pytest.raises(pe.CdError, match="CD0884"):

@@ -77,8 +77,10 @@ def test_runs_give_the_same_bits_wherever_the_streams_are() -> None:
         assert [a.tobytes() for a in first] == [b.tobytes() for b in again]
 
 
-def adding_on_four() -> tuple[pe.Tensor, DataParallel]:
-    """Return a number, and what makes it the sum of an array on four streams."""
+def adding(
+    count: int = 4, threaded: bool = True, keeps: bool = False
+) -> tuple[pe.Tensor, DataParallel]:
+    """Return a number, and what makes it the sum of an array, or adds that, on several streams."""
     w = pe.tensor("w", (), dtype="float64")
 
     @cd
@@ -87,14 +89,14 @@ def adding_on_four() -> tuple[pe.Tensor, DataParallel]:
 
     @cd
     def update():
-        w.value[...] = w.grad
+        w.value = w.value * keeps + w.grad
 
-    streams = [device("cc").stream() for _ in range(4)]
+    streams = [device("cc").stream(threaded=threaded) for _ in range(count)]
     return w, DataParallel(step, update, streams, (w.grad,))
 
 
 def test_more_streams_than_rows_leave_some_idle() -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     train(np.array([3.0, 4.0]))
     assert w.numpy() == 7
     train(np.array([3.0, 4.0, 5.0, 6.0, 7.0]))
@@ -102,7 +104,7 @@ def test_more_streams_than_rows_leave_some_idle() -> None:
 
 
 def test_trap_what_idle_streams_computed_before_is_not_added_again() -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     train(np.array([3.0, 4.0, 5.0, 6.0, 7.0]))
     assert w.numpy() == 25
     train(np.array([3.0, 4.0]))
@@ -142,7 +144,7 @@ def test_it_needs_a_stream() -> None:
     ids=["numbers", "rows", "empty", "memory"],
 )
 def test_what_makes_an_array_is_split_like_one(batch: Any) -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     train(batch)
     assert w.numpy() == np.sum(batch)
 
@@ -238,7 +240,7 @@ def test_a_step_has_the_values_of_its_time(changed: str, monkeypatch: pytest.Mon
 
 
 def test_calls_are_recorded_once_for_the_code_that_they_run() -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     for count in (5, 5, 2, 5, 2):
         train(np.arange(float(count)))
         assert w.numpy() == count * (count - 1) / 2
@@ -328,7 +330,7 @@ def test_an_array_that_a_step_writes_is_written_when_the_call_returns() -> None:
 
 
 def test_a_batch_may_be_changed_when_the_call_returns() -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     hold, x = Event(), np.ones(8)
     for context in train._contexts:
         context.stream.submit(hold.wait)
@@ -368,19 +370,8 @@ def test_values_that_the_host_writes_between_calls_are_used() -> None:
 
 
 @pytest.mark.parametrize("threaded", [True, False])
-def test_it_is_recorded_by_plans_and_put_off_like_other_calls(threaded: bool) -> None:
-    w = pe.tensor("w", (), dtype="float64")
-
-    @cd
-    def step(x):
-        w.grad[...] = np.sum(x)
-
-    @cd
-    def update():
-        w.value += w.grad
-
-    streams = [device("cc").stream(threaded=threaded) for _ in range(2)]
-    train = DataParallel(step, update, streams, (w.grad,))
+def test_it_is_recorded_by_plans_and_deferred_like_other_calls(threaded: bool) -> None:
+    w, train = adding(2, threaded, keeps=True)
     train(np.ones(4))
     with pe.plan() as plan:
         train(np.ones(4))
@@ -422,7 +413,7 @@ def test_an_error_of_a_step_comes_once_and_later_calls_run() -> None:
 
 
 def test_steps_are_on_the_streams_that_were_given() -> None:
-    _, train = adding_on_four()
+    _, train = adding()
     train(np.ones(4))
     train.synchronize()
     names = [context.stream.name for context in train._contexts]
@@ -438,7 +429,7 @@ def test_steps_are_on_the_streams_that_were_given() -> None:
 
 
 def test_a_trace_sees_every_step() -> None:
-    w, train = adding_on_four()
+    w, train = adding()
     train(np.ones(4))
     with pe.trace() as trace:
         train(np.arange(4.0))

@@ -14,7 +14,7 @@ import pytest
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.runtime.state import RUNTIME
-from tests.backends.cuda.captures import CapturingDriver
+from tests.backends.cuda.captures import CapturingDriver, captured_devices
 from tests.backends.cuda.faulty import FaultyDriver
 from tests.backends.cuda.on_cpu import backend, installed, needs_gxx
 
@@ -39,11 +39,8 @@ TEXTS = {
 
 @pytest.fixture
 def driver() -> Iterator[CapturingDriver]:
-    found = CapturingDriver()
-    with installed(backend(found)):
+    with captured_devices() as found:
         yield found
-        for device in list(RUNTIME.devices.values()):
-            device.synchronize()
 
 
 @pytest.fixture
@@ -53,11 +50,6 @@ def scene(driver: CapturingDriver) -> Scene:
 
 def link(scene: Scene, name: str, *arguments: Any) -> Any:
     return scene.link(pe.cd_from_source(TEXTS[name], {"np": np}), *arguments)
-
-
-def nodes(driver: CapturingDriver) -> list[list[int]]:
-    """What each node of the last graph depends on."""
-    return [sorted(before) for _, before in driver.graphs[-1].nodes]
 
 
 def diamond(scene: Any) -> pe.Plan:
@@ -80,7 +72,7 @@ def test_a_chain_is_a_chain_of_nodes(driver: CapturingDriver, scene: Any) -> Non
     with pe.plan() as plan:
         up(), double(), up()
     captured = plan.capture()
-    assert nodes(driver) == [[], [0], [1]]
+    assert driver.dependences() == [[], [0], [1]]
     for run in range(3):
         captured()
         assert scene.first(scene.a, scene.b) == [2 * run + 2, 4 * run + 2]
@@ -89,7 +81,7 @@ def test_a_chain_is_a_chain_of_nodes(driver: CapturingDriver, scene: Any) -> Non
 def test_a_diamond_has_the_edges_of_its_waits(driver: CapturingDriver, scene: Any) -> None:
     plan = diamond(scene)
     captured = plan.capture()
-    assert nodes(driver) == [[], [], [0, 1], [0, 1]]
+    assert driver.dependences() == [[], [], [0, 1], [0, 1]]
     assert repr(captured) == "<plan captured diamond: 4 nodes>"
     for run in range(8):
         (captured if run % 3 else plan)()
@@ -106,7 +98,7 @@ def test_independent_chains_are_not_in_order(driver: CapturingDriver, scene: Any
         for up in ups * 2:
             up()
     captured = plan.capture()
-    assert sorted(map(len, nodes(driver))) == [0, 0, 0, 1, 1, 1]
+    assert sorted(map(len, driver.dependences())) == [0, 0, 0, 1, 1, 1]
     captured()
     assert scene.first(scene.a, scene.b, scene.c) == [2, 3, 4]
 

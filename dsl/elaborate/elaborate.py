@@ -207,7 +207,12 @@ def _typed_form(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
-    returns = describe_return(frame, result, results)
+    try:
+        returns = describe_return(frame, result, results)
+    except NeedStatic as need:
+        last = function.body[-1]
+        need.span = last.span if isinstance(last, s.Return) else function.span
+        raise
     require_unobserved_choices(ctx, results)
     unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
@@ -251,8 +256,12 @@ def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:
     def inline(
         text: str, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
     ) -> Value:
-        with standing_in(ctx, span):
-            return library_call(frame, text, tuple(args), keywords, span)
+        try:
+            with standing_in(ctx, span):
+                return library_call(frame, text, tuple(args), keywords, span)
+        except NeedStatic as need:
+            need.span = span  # of the call, not of a line of the library
+            raise
 
     ctx.inline_source = inline
 

@@ -286,6 +286,8 @@ def _part_return(
         return New(results.index(node), slices, None)
     sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
     if not sized and (node not in ctx.locals and (plain or path is None) or shared and value.rank):
+        for extent in value.shape:
+            ctx.require_static_parameters(extent)
         raise error(
             "CD0435", CdTypeError, "a view whose size is known at run time only cannot be returned",
             function.span, label=f"it is {describe(value)}",

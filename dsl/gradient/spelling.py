@@ -99,6 +99,8 @@ def _worded(expr: Expr) -> Expr:
         case Apply(op, (value, Const(float() as digits)), dtype) if op.name == "round_to":
             decimals = Const(int(digits), dtypes.int64)
             return Apply(replace(op, name="np.round"), (value, decimals), dtype)
+        case Apply(op, (value, Cast(Position() as decimals)), dtype) if op.name == "round_to":
+            return Apply(replace(op, name="np.round"), (value, _worded(decimals)), dtype)
         case Apply(op) if op.name in UNSPELLED:
             raise NotDifferentiable(f"a statement with `{op.name}`", NOWHERE)
         case Apply(op, args, dtype) if op.name == "product":

@@ -154,19 +154,17 @@ def vander(x, N, increasing):
 
 _WINDOW = """
 def {name}(M):
-    n = np.arange(1 - M, M, 2)
-    if M == 1:
-        return np.ones(1)
-    return {value}
+    n, last = np.arange(1 - M, M, 2), max(M - 1, 1)
+    return np.where(M == 1, 1.0, {value})
 """
-_HALF_TURN = "np.pi * n / (M - 1)"
+_HALF_TURN = "np.pi * n / last"
 WINDOWS = {
     name: _WINDOW.format(name=name, value=value.format(at=_HALF_TURN))
     for name, value in {
         "hanning": "0.5 + 0.5 * np.cos({at})",
         "hamming": "0.54 + 0.46 * np.cos({at})",
         "blackman": "0.42 + 0.5 * np.cos({at}) + 0.08 * np.cos(2.0 * {at})",
-        "bartlett": "np.where(n <= 0, 1 + n / (M - 1), 1 - n / (M - 1))",
+        "bartlett": "np.where(n <= 0, 1 + n / last, 1 - n / last)",
     }.items()
 }
 

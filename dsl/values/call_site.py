@@ -26,7 +26,7 @@ from .constant_tables import require_static_reads
 from .fix_hints import WAYS_OUT
 from .folding import fold
 from .stores import assign
-from .types import cast, kind_of_number
+from .types import WEAK_FLOAT, cast, kind_of_number
 from .values import Array, Group, Listed, Masked, Scalar, Static, Value
 
 
@@ -271,6 +271,35 @@ def static_int(site: Site, value: Value, what: str) -> int:
         text = f"{what} has to be an integer, and is {describe(value)}"
         raise error("CD0444", CdTypeError, text, site.span, helps=("write a whole number: `0`",))
     raise needs(site, what, value)
+
+
+def integer_of(site: Site, value: Value, what: str) -> Affine:
+    """Return an integer as an index expression: a constant while it came with few values, of the
+    run then. Loop variables are static: their loops are unrolled.
+
+    CdTypeError CD0443 for what is no integer known before, CD0444 for other static numbers.
+    """
+    at = position_of(value)
+    if at is None or at.constant is not None:
+        return const(static_int(site, value, what))
+    site.ctx.prefer_static(at)
+    site.ctx.require_unrolled((at,))
+    return at
+
+
+def real_of(site: Site, value: Value, what: str) -> Static | Scalar:
+    """Return a real number as a Python float, of the run where it is a float of the run, or an
+    integer that came with many values.
+
+    CdTypeError CD0443 for what is no number, CD0444 for other static ones.
+    """
+    if isinstance(value, Scalar) and value.kind.dtype.kind == "f":
+        return Scalar(cast(value.expr, dtypes.float64), WEAK_FLOAT)
+    at = position_of(value)
+    if at is None or at.constant is not None:
+        return Static(static_number(site, value, what))
+    number = Position(integer_of(site, value, what))
+    return Scalar(cast(number, dtypes.float64), WEAK_FLOAT)
 
 
 def static_bool(site: Site, value: Value, what: str) -> bool:

@@ -179,7 +179,7 @@ static inline $T heaviside_$t($T x, $T at_zero)
 //! round_to_$t: f32 f64
 static inline $T round_to_$t($T x, $T digits)
 {
-    const int places = (int)digits;
+    const int places = (int)(digits > 400 ? 400 : digits < -400 ? -400 : digits);
     double scale = 1;
     for (int i = places < 0 ? -places : places; i > 0 && scale < 1e300; i--) scale *= 10;
     const $T by = ($T)scale;

@@ -29,8 +29,8 @@ from ...values.call_site import (  # fmt: skip
     axis_of,
     dtype_of,
     is_none,
+    real_of,
     static_bool,
-    static_number,
 )
 from ...values.memory_order import in_memory, mapped
 from ...values.stores import require_storable
@@ -153,13 +153,13 @@ def variance(root: bool, out: DType | None = None) -> Body:
         where: Value = YES,
     ) -> Value:
         over = operand(site, a, axis, keepdims, where)
-        freedom = static_number(site, ddof, "ddof")
+        freedom = real_of(site, ddof, "ddof")
         if not is_none(correction):
-            if freedom:
+            if freedom != Static(0.0):
                 text = "`ddof` and `correction` are two names of one number, and both are given"
                 helps = ("give one of them: `ddof=1`",)
                 raise error("CD0440", CdValueError, text, site.span, helps=helps)
-            freedom = static_number(site, correction, "correction")
+            freedom = real_of(site, correction, "correction")
         result = _variance(
             site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where,
             out,
@@ -206,7 +206,7 @@ def _variance(
     array: Array,
     axes: Sequence[int],
     dtype: DType | None,
-    freedom: float,
+    freedom: Static | Scalar,
     keepdims: bool,
     where: Expr | None,
     out: DType | None = None,
@@ -243,15 +243,22 @@ def _variance(
         where = rebase_predicate(where, array, squares)
     total = accumulate(site, OPS["add"], squares, axes, result_kind, keepdims, where)
     number = number_of_elements(site, squares, axes, where, keepdims)
-    if freedom:
-        number = arithmetic(site, "-", number, Static(freedom))
+    if freedom != Static(0.0):
+        number = arithmetic(site, "-", number, freedom)
         if skips_nan:
             is_positive = arithmetic(site, ">", number, ZERO)
             number = choose(site, is_positive, number, Static(nan))
         else:
-            at_least = combine_of(np.maximum, True)
-            number = elementwise(site.ctx, at_least, [number, ZERO], site.span)
+            number = at_least_zero(site, number, isinstance(freedom, Static))
     return _divide(site, *_total_in(site, total, result_kind, out), number)
+
+
+def at_least_zero(site: Site, number: Value, is_static: bool) -> Value:
+    """Return a number of degrees of freedom, 0 for a negative one. One of the run is compared, as
+    nothing else of it is to be known while compiling."""
+    if is_static:
+        return elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
+    return choose(site, arithmetic(site, "<", number, ZERO), Static(0.0), number)
 
 
 def _square(site: Site, value: Array, is_absolute: bool) -> Array:
@@ -363,7 +370,7 @@ def variance_skipping_nan(root: bool) -> Body:
         if array.kind.dtype.kind not in "fc":
             return variance(root)(site, array, axis, ddof=ddof, keepdims=keepdims)
         array = cheap_or_stored(site.ctx, array, "values", site.span)
-        freedom = static_number(site, ddof, "ddof")
+        freedom = real_of(site, ddof, "ddof")
         keeps_axes = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, array.rank)
         result = _variance(

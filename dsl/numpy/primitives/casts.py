@@ -14,11 +14,11 @@ from ....base.lazy_import import LazyModule
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Apply, Const, Domain, Expr
+from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
-from ...values.call_site import (  # fmt: skip
+from ...values.call_site import (
     LIBRARY,
     NONE,
     ZERO,
@@ -27,6 +27,7 @@ from ...values.call_site import (  # fmt: skip
     Site,
     array_of,
     folds,
+    integer_of,
     is_none,
     static_int,
     takes,
@@ -53,12 +54,16 @@ else:  # imported at first use
 
 
 def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
-    """Return `np.round` to a static number of decimals, ties to even, in the dtype of the operand.
+    """Return `np.round` to a number of decimals, ties to even, in the dtype of the operand.
 
     CdTypeError CD0449 for integers and negative `decimals`, CD0404 for decimals of bools.
     """
-    digits = static_int(site, decimals, "the number of decimals")
     kind = powers.kind_of(site, a).dtype.kind
+    if kind == "f":
+        places = integer_of(site, decimals, "the number of decimals")
+        if places.constant is None:
+            return _rounded_to(site, a, Position(places))
+    digits = static_int(site, decimals, "the number of decimals")
     if kind in "iu" and digits < 0:
         raise error(
             "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,
@@ -71,17 +76,19 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
         return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
     if digits == 0:
         return elementwise(site.ctx, combine_of(np.rint), [a], site.span)
+    return _rounded_to(site, a, Const(float(digits), dtypes.float64))
+
+
+def _rounded_to(site: Site, a: Value, digits: Expr) -> Value:
+    """Return `np.round` of floats to a number of decimals."""
 
     def combine(pair: Pair) -> Pair:
         result_kind = Kind(strong_of(pair[1]))
         if result_kind.dtype.kind == "c":
             raise TypeError(f"`round` to decimals is not defined for {result_kind}")
-        return apply(
-            "round_to",
-            pair,
-            (Const(float(digits), result_kind.dtype.compute), result_kind),
-            to=result_kind,
-        )
+        wide = result_kind.dtype.compute
+        places = Const(digits.value, wide) if isinstance(digits, Const) else cast(digits, wide)
+        return apply("round_to", pair, (places, result_kind), to=result_kind)
 
     result = elementwise(site.ctx, combine, [a], site.span)
     if not isinstance(result, Array):

@@ -43,9 +43,9 @@ from ...values.values import Array, Group, Order, Scalar, Static, Value
 from .elementwise import arithmetic, converted
 from .joining import stacked
 from .powers import power
-from .python_reductions import as_number
 from .reductions import accumulate
-from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze
+from .reshaping import reshaped
+from .shaping import diagonal, elements, expand_dims, remap, squeeze
 from .ufuncs import combine_of, strong_of
 
 
@@ -463,10 +463,8 @@ def kron(site: Site, a: Value, b: Value) -> Value:
         new_axes = Group(tuple(Static(2 * n + parity) for n in range(rank)))
         sides.append((array_of(site, expand_dims(site, padded, new_axes)), shape))
     product = arithmetic(site, "*", sides[0][0], sides[1][0])
-    sizes = tuple(
-        as_number(multiplied(site, *pair)) for pair in zip(sides[0][1], sides[1][1], strict=True)
-    )
-    return reshape(site, product, Group(sizes))
+    sizes = [multiplied(site, *pair) for pair in zip(sides[0][1], sides[1][1], strict=True)]
+    return reshaped(site, array_of(site, product), sizes)
 
 
 def trace(

@@ -15,7 +15,7 @@ from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
-from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, var
+from ....lowering.ir.indexing import Affine, Symbol, const, floordiv, maximum, multiply, var
 from ....lowering.ir.ops import OPS
 from ...values.adapting import require_held
 from ...values.arrays import as_scalar, describe, stack
@@ -33,6 +33,7 @@ from ...values.call_site import (
     dtype_of,
     extent_of,
     index_in,
+    integer_of,
     is_none,
     is_numpy_scalar,
     items_of,
@@ -44,7 +45,9 @@ from ...values.call_site import (
     text_of,
 )
 from ...values.constant_tables import array_table
+from ...values.fix_hints import WAYS_OUT
 from ...values.memory_order import based, binds, if_fortran, of_operands
+from ...values.positions import negated_step
 from ...values.stores import assign
 from ...values.types import (
     WEAK_BOOL,
@@ -316,25 +319,45 @@ def arange(
         extent, first, second = _float_range(site, start, stop, step, result_dtype)
         body = _range_element(axis, first, second, result_dtype)
     else:
-        stride = static_int(site, step, "the step of `arange`")
-        if stride == 0:
-            raise error("CD0453", CdValueError, "the step of `arange` is zero", site.span)
+        stride = integer_of(site, step, "the step of `arange`")
         low = index_in(site, start, "the start")
-        distance = _distance(site, start, stop, low)
-        gap = distance + (stride - 1) if stride > 0 else -distance - (stride + 1)
-        extent = sized(site, floordiv(gap, const(abs(stride))))
+        extent = _number_of_steps(site, _distance(site, start, stop, low), stride)
         if extent.constant != 0:
             fitting(site, Scalar(Position(low), WEAK_INT), result_dtype)
-        body = Position(var(axis) * stride + low)
+        body = Position(multiply(var(axis), stride) + low)
         if (
             result_dtype.kind == "f"
             and result_dtype.bits < 64
-            and (stride != 1 or low.constant != 0)
+            and (stride.constant != 1 or low.constant != 0)
         ):
             body = _range_element(axis, Position(low), Position(low + stride), result_dtype)
     return Array(
         (axis,), (extent,), cast(body, result_dtype.compute), Kind(result_dtype), copied=True
     )
+
+
+def _number_of_steps(site: Site, distance: Affine, stride: Affine) -> Affine:
+    """Return the number of steps within a distance, which is 0 for those of the other sign.
+
+    CdValueError CD0453 for a step of zero.
+    """
+    text, step, ctx = "the step of `arange` is zero", stride.constant, site.ctx
+    if step == 0:
+        raise error("CD0453", CdValueError, text, site.span)
+    if step is not None:
+        gap = distance + (step - 1) if step > 0 else -distance - (step + 1)
+        return sized(site, floordiv(gap, const(abs(step))))
+    ctx.prefer_static(distance)
+    if ctx.assumptions.nonnegative(stride - 1):
+        return ctx.assumptions.maximum(floordiv(distance - 1, stride) + 1, const(0))
+    fault = Fault("CD0453", "CdValueError", text, WAYS_OUT.get("CD0453", ()))
+    ctx.check(compare("ne", stride, const(0)), fault, (), site.span, Domain())
+    sides = ((distance, stride), (-distance, negated_step(stride)))
+    up, down = (floordiv(gap - 1, maximum(by, const(1))) + 1 for gap, by in sides)
+    most = (Position(maximum(number, const(0))) for number in (up, down))
+    number = ctx.let("count", Select(compare("ge", stride, const(1)), *most), site.span)
+    ctx.assumptions = ctx.assumptions.with_facts(var(number))
+    return var(number)
 
 
 def _distance(site: Site, start: Value, stop: Value, low: Affine) -> Affine:

@@ -36,6 +36,7 @@ from ...values.call_site import (
     constant,
     dtype_of,
     is_none,
+    real_of,
     static_bool,
     static_int,
     static_number,
@@ -43,7 +44,7 @@ from ...values.call_site import (
 from ...values.memory_order import in_k_order
 from ...values.types import Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
-from .averages import mean, stored_once
+from .averages import at_least_zero, mean, stored_once
 from .contraction import matmul
 from .elementwise import arithmetic, clip, converted, converted_float, imag, real
 from .joining import concatenate, diff
@@ -187,21 +188,29 @@ def cov(
     table = cheap_or_stored(site.ctx, table, "values", site.span)
     if is_none(ddof):
         ddof = ZERO if static_bool(site, bias, "bias") else ONE
-    freedom = static_number(site, ddof, "ddof")
-    if freedom != int(freedom):
-        text = f"`ddof` of `cov` has to be an integer, and is {freedom}"
-        helps = ("write a whole number: `1`",)
-        raise error("CD0444", CdValueError, text, site.span, helps=helps)
+    freedom = _whole(site, ddof)
     centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
     centred = stored_once(site, arithmetic(site, "-", table, centre), "centred")
     transposed = elementwise(
         site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span
     )
     product = matmul(site, centred, transposed)
-    number = arithmetic(site, "-", as_number(table.shape[1]), Static(freedom))
-    number = elementwise(site.ctx, combine_of(np.maximum), [number, Static(0.0)], site.span)
+    number = arithmetic(site, "-", as_number(table.shape[1]), freedom)
+    number = at_least_zero(site, number, isinstance(freedom, Static))
     factor = elementwise(site.ctx, combine_of(np.divide), [Static(1.0), number], site.span)
+    if isinstance(factor, Scalar):
+        site.ctx.guarded.add(factor.expr)  # NumPy divides by zero without an error
     return squeeze(site, arithmetic(site, "*", product, factor))
+
+
+def _whole(site: Site, ddof: Value) -> Static | Scalar:
+    """Return `ddof` of `cov`. CdValueError CD0444 where it is static and not whole."""
+    freedom = real_of(site, ddof, "ddof")
+    if isinstance(freedom, Static) and not float(freedom.value).is_integer():
+        text = f"`ddof` of `cov` has to be an integer, and is {freedom.value}"
+        helps = ("write a whole number: `1`",)
+        raise error("CD0444", CdValueError, text, site.span, helps=helps)
+    return freedom
 
 
 def _variables(site: Site, value: Value, in_rows: bool) -> Array:

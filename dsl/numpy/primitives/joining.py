@@ -38,6 +38,7 @@ from ...values.call_site import (
     dtype_of,
     extent_of,
     index_in,
+    integer_of,
     is_list,
     is_none,
     items_of,
@@ -305,13 +306,16 @@ def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
         return diagonal(site, array, k)
     if array.rank != 1:
         raise error("CD0452", CdTypeError, "`diag` takes one or two axes", site.span)
-    shift = static_int(site, k, "the offset")
+    shift, assumptions = integer_of(site, k, "the offset"), site.ctx.assumptions
     axes = site.ctx.axes(2)
-    size = array.shape[0] + abs(shift)
+    size = array.shape[0] + assumptions.maximum(shift, -shift)
     row, column = var(axes[0]), var(axes[1])
     dtype = array.kind.dtype.compute
-    element = cast(array.at((row if shift >= 0 else column,)), dtype)
-    test = compare("eq", column - row, const(shift))
+    first = row if assumptions.nonnegative(shift) else column
+    if shift.constant is None and first == column:
+        first = index_min(row, column)
+    element = cast(array.at((first,)), dtype)
+    test = compare("eq", column - row, shift)
     body = Select(test, element, cast(Const(0, dtypes.int64), dtype))
     return Array(axes, (size, size), body, strong(array.kind), copied=True)
 

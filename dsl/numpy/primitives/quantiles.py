@@ -32,6 +32,7 @@ from ...values.call_site import (
     array_of,
     axes_of,
     constant,
+    integer_of,
     items_of,
     position_of,
     static_bool,
@@ -131,7 +132,7 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     if not whole:
         require_subtracted(site, _values(site, a), _name(unit))
     is_vector = isinstance(q, Array) and q.rank == 1
-    if isinstance(a, Masked) or is_vector or not all(map(_is_static, items)):
+    if isinstance(a, Masked) or is_vector or not all(_is_static(site, item) for item in items):
         return _dynamic_quantiles(site, a, q, axis, keepdims, unit, whole)
     shares = [_static_share(site, item, share_kind, unit) for item in items]
     if whole:  # 0 and 1 select elements: the minimum and the maximum
@@ -204,8 +205,11 @@ def _select_extreme(site: Site, a: Value, share: int, axis: Value, keepdims: boo
     return reducer("max" if share else "min")(site, a, axis, keepdims=Static(keepdims))
 
 
-def _is_static(item: Value) -> bool:
-    return constant(item) is not NOT_CONSTANT or position_of(item) is not None
+def _is_static(site: Site, item: Value) -> bool:
+    """Whether a share is static; an integer is while it came with few values."""
+    if position_of(item) is None:
+        return constant(item) is not NOT_CONSTANT
+    return integer_of(site, item, "a share").constant is not None
 
 
 def _dynamic_quantiles(

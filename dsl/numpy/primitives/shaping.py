@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
+from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
-from ....lowering.ir.expressions import Domain
+from ....lowering.ir.expressions import Apply, Domain, Position
 from ....lowering.ir.indexing import Affine, Symbol, const, multiply, var
+from ....lowering.ir.ops import OPS
 from ...values.arrays import describe, permuted, strong
 from ...values.broadcasting import broadcast_to
 from ...values.builder import NeedOrder, compare, error
@@ -118,16 +120,55 @@ def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> V
     items = items_of(shape)
     items = items if items is not None else (shape,)
     is_inferred = any(map(_is_missing, items))
-    sizes = [None if _is_missing(item) else _size(site, item, is_inferred) for item in items]
-    return _reshape_in_order(site, array, sizes, _axis_order(site, array, order, ("C", "A", "F")))
+    open_axis = None if is_inferred else _run_time_size(site, items)
+    sizes = [
+        None if _is_missing(item) or n == open_axis else _size(site, item, is_inferred)
+        for n, item in enumerate(items)
+    ]
+    axes = _axis_order(site, array, order, ("C", "A", "F"))
+    in_columns = text_of(site, order, "order", ("C", "A", "F")) == "F"
+    result = _reshape_in_order(site, array, sizes, axes, in_columns)
+    if open_axis is not None:
+        _require_size(site, position_of(items[open_axis]), result.shape[open_axis])
+    return result
+
+
+def _run_time_size(site: Site, items: Sequence[Value]) -> int | None:
+    """Return the axis of the only size that is a number of the run and may be -1: whichever it is,
+    the others say what it has to be."""
+    ctx = site.ctx
+    places = {n: at for n, item in enumerate(items) if (at := position_of(item)) is not None}
+    free = [n for n, at in places.items() if not ctx.assumptions.nonnegative(at)]
+    others = {x for n, at in places.items() if n not in free for x in at.symbols()}
+    if len(free) != 1 or len(places) < len(items) or not others <= ctx.sizes:
+        return None  # another size may be 0, which leaves none for this one
+    if not places[free[0]].symbols() <= ctx.origin.keys():
+        return None
+    ctx.prefer_static(places[free[0]])
+    return free[0]
+
+
+def _require_size(site: Site, given: Affine | None, size: Affine) -> None:
+    """Check a size of a new shape, which is -1 or what the other sizes leave for it."""
+    assert given is not None, "the position of a number"
+    is_size, is_missing = compare("eq", given, size), compare("eq", given, const(-1))
+    text = "an axis of size {1} cannot have {0} elements: `reshape` changes no number of elements"
+    fault = Fault("CD0312", "CdShapeError", text, ("leave it to the others: `-1`",))
+    test = Apply(OPS["or"], (is_size, is_missing), dtypes.bool_)
+    site.ctx.check(test, fault, (Position(given), Position(size)), site.span, Domain())
 
 
 def _reshape_in_order(
-    site: Site, array: Array, sizes: Sequence[Affine | None], axes: Sequence[int]
+    site: Site,
+    array: Array,
+    sizes: Sequence[Affine | None],
+    axes: Sequence[int],
+    in_columns: bool = False,
 ) -> Array:
-    """Return the elements under another shape, both linearized in the order of `axes`."""
+    """Return the elements under another shape, both linearized in the order of `axes`; `in_columns`
+    says so for the shape where the array has too few axes to."""
     row_major = range(array.rank)
-    if list(axes) == list(row_major):
+    if list(axes) == list(row_major) and not (in_columns and array.rank < 2):
         return reshaped(site, array, sizes)
     transposed = reshaped(site, permuted(array, axes), sizes[::-1])
     return permuted(transposed, range(transposed.rank)[::-1])

@@ -311,7 +311,7 @@ class _Printer:
             )
         else:
             first = (
-                partial(self.line, "apart();")
+                partial(self.line, "compiler_barrier();")
                 if self.vectors.needs_compiler_barrier(loop)
                 else None
             )

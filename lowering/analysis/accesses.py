@@ -25,25 +25,34 @@ from bisect import bisect_left, bisect_right
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from itertools import islice
+from itertools import count, islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, cast
 
 from ...base.dataclass import dataclass
 from .. import thresholds
-from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import Dynamic, Expr, Index, conjuncts
-from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.assignments import Alloc, Let, Permute
+from ..ir.expressions import Expr, Index, conjuncts
+from ..ir.indexing import Affine, Range, substitute, var
 from ..ir.instructions import AwaitProducts, CopyVector, MatMul, StoreVector
-from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
+from ..ir.loops import Fill, For, If, Stmt, Store, Update, While
 from ..ir.memo import memoize
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import BODIES, bodies, direct_effects, statements
 from .definite_writes import in_first_iterations
-from .effects import summarize
+from .effects import has_jumps, summarize
 from .guarded_reads import guarded_reads, negate, nodes_of
-from .subscripts import is_implied, is_in_loops, ranges, solve_subscripts
+from .subscripts import (
+    Elements,
+    all_elements,
+    is_implied,
+    is_in_loops,
+    is_reached_in_parts,
+    ranges,
+    solve_subscripts,
+    widen_dynamic,
+)
 
 Kind = Literal["read", "write", "update"]
 _site_route = attrgetter("route")
@@ -175,7 +184,7 @@ class Accesses:
     def _is_covered_in_parts(self, read: Site) -> bool:
         """Whether writes cover both what the first (or last) iteration of a loop reads, and what
         all the other iterations read."""
-        index, domain = _all_elements(read.node)
+        index, domain = all_elements(read.node)
         loops = tuple(
             For(candidate.symbol, candidate.lo, candidate.hi, 1, ()) for candidate in domain
         )
@@ -222,15 +231,21 @@ class Accesses:
 
     def _is_filled(self, node: Node, writes: list[Site]) -> bool:
         """Whether writes together surely reach every element."""
-        index, whole = _all_elements(node)
-        if any(
-            self._reaches(site, index, whole, (), 0) for site in (*writes, *_merge_branches(writes))
-        ):
+        whole = Elements(*all_elements(node))
+        if any(self._reaches(site, *whole, 0) for site in (*writes, *_merge_branches(writes))):
             return True
-        if 2 <= len(writes) <= thresholds.MAX_PARTIAL_WRITES and self._is_reached_in_parts(
-            writes, index, whole, 0
-        ):
-            return True
+        if 2 <= len(writes) <= thresholds.MAX_PARTIAL_WRITES:
+            indexed = [(w.index, [x for x in w.inside if isinstance(x, For)]) for w in writes]
+            tries = count()
+            if is_reached_in_parts(
+                lambda part: (
+                    next(tries) < thresholds.MAX_WRITTEN_PARTS
+                    and any(self._reaches(site, *part, 0) for site in writes)
+                ),
+                [(index, loops) for index, loops in indexed if index],
+                whole,
+            ):
+                return True
         branches = {
             write.route[0][0] for write in writes if write.inside and type(write.inside[0]) is If
         }
@@ -243,39 +258,6 @@ class Accesses:
             all(self._is_filled(node, _take_side(writes, position, side)) for side in (0, 1))
             for position in branches
         )
-
-    def _is_reached_in_parts(
-        self, writes: list[Site], index: tuple[Index, ...], domain: tuple[Range, ...], first: int
-    ) -> bool:
-        """Whether each element of some ranges is reached by one of several writes.
-
-        The ranges from `first` on are split where writes begin and end: from a point up to which
-        all is reached, the range is extended to the next one, so the order of the split points need
-        not be known.
-        """
-        if any(self._reaches(site, index, domain, (), 0) for site in writes):
-            return True
-        for at in range(first, len(domain)):
-            symbol, lo, hi = domain[at].symbol, domain[at].lo, domain[at].hi
-            axis = next(n for n, subscript in enumerate(index) if subscript == var(symbol))
-            cuts = dict.fromkeys(
-                (hi, *(cut for write in writes for cut in _write_bounds(write, axis)))
-            )
-            pending = [cut for cut in cuts if cut != lo][: thresholds.MAX_WRITE_BOUNDS]
-            reached = [lo]
-            for start in reached:
-                for cut in tuple(pending):
-                    part_index: tuple[Index, ...] = index
-                    part: tuple[Range, ...] = (Range(symbol, start, cut),)
-                    if (cut - start).constant == 1:
-                        part_index, part = (*index[:axis], start, *index[axis + 1 :]), ()
-                    inner_ranges = (*domain[:at], *part, *domain[at + 1 :])
-                    if self._is_reached_in_parts(writes, part_index, inner_ranges, at + len(part)):
-                        if cut == hi:
-                            return True
-                        pending.remove(cut)
-                        reached.append(cut)
-        return False
 
     def only(self, node: Node, sites: tuple[Site, ...]) -> Accesses:
         """Return the accesses as if a node had those sites only."""
@@ -364,18 +346,6 @@ def _take_side(writes: list[Site], position: int, side: int) -> list[Site]:
     return result
 
 
-def _write_bounds(write: Site, axis: int) -> Iterator[Affine]:
-    """Yield the subscripts at which the elements of a write may begin or end on an axis."""
-    subscript = None if write.index is None else write.index[axis]
-    if isinstance(subscript, Affine):
-        loops = [stmt for stmt in write.inside if isinstance(stmt, For)]
-        for end in (
-            substitute(subscript, {loop.symbol: loop.lo for loop in loops}),
-            substitute(subscript, {loop.symbol: loop.hi for loop in loops}),
-        ):
-            yield from (end, end + 1)
-
-
 def _first_iterations(write: Site, shared: int) -> Iterator[Site]:
     """Yield a write, then what it surely does in the first iterations of the loops around it."""
     yield write
@@ -403,31 +373,8 @@ def _read_elements(read: Site) -> Iterator[tuple[tuple[Index, ...], tuple[Range,
     """Yield the elements that a site reads, then all elements: its subscripts may be symbols bound
     to data."""
     if read.index is not None:
-        yield _widen_dynamic(read.node, read.index)
-    yield _all_elements(read.node)
-
-
-def _all_elements(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
-    """Return an index that runs over all elements of a node, and the ranges of its symbols."""
-    sizes = [(axis, n) for axis, n in enumerate(node.shape) if n.constant != 1]
-    symbols = {axis: Symbol(f"axis{axis}", -1 - axis) for axis, _ in sizes}
-    index = (var(symbols[a]) if a in symbols else const(0) for a in range(node.rank))
-    return tuple(index), tuple(Range(symbols[axis], const(0), n) for axis, n in sizes)
-
-
-def _widen_dynamic(
-    node: Node, index: tuple[Index, ...]
-) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
-    """Return an index with a symbol over the whole axis for each subscript that depends on data."""
-    symbols = {
-        axis: Symbol(f"any{axis}", -1 - axis)
-        for axis, subscript in enumerate(index)
-        if isinstance(subscript, Dynamic)
-    }
-    wide = tuple(
-        var(symbols[a]) if a in symbols else subscript for a, subscript in enumerate(index)
-    )
-    return wide, tuple(Range(s, const(0), node.shape[axis]) for axis, s in symbols.items())
+        yield widen_dynamic(read.node, read.index)
+    yield all_elements(read.node)
 
 
 def inner_tests(site: Site, shared: int) -> tuple[Expr, ...]:
@@ -572,16 +519,6 @@ def _compute_local_sites(stmt: Stmt) -> tuple[_LocalSite, ...]:
         case _:
             pass
     return tuple(touches)
-
-
-def has_jumps(stmt: Stmt) -> bool:
-    """Whether a loop or an iteration of it may be left early by a `Break` or `Continue` inside."""
-    return isinstance(stmt, For | While) and not summarize(stmt).kinds.isdisjoint((Break, Continue))
-
-
-def has_effects(stmt: Stmt) -> bool:
-    """Whether a statement may raise or print: effects that are visible besides the arrays."""
-    return not summarize(stmt).kinds.isdisjoint((Check, Print))
 
 
 def position_in(route: Route, outer: Route) -> int | None:

@@ -33,7 +33,7 @@ from ..ir.loops import Comment, Fill, For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute_expr
-from .accesses import has_jumps
+from .effects import has_jumps
 from .expression_cost import estimate_iterations
 from .guarded_reads import nodes_of
 from .subscripts import are_different, is_implied, is_nonnegative

@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..ir.assignments import Alloc
+from ..ir.assignments import Alloc, Break, Continue, Print
 from ..ir.indexing import Symbol
-from ..ir.loops import Program, Stmt
+from ..ir.loops import Check, For, Program, Stmt, While
 from ..ir.memo import memoize
 from ..ir.walk import binds, bodies, direct_effects, statements
 
@@ -107,6 +107,16 @@ def change_touching(
         is_disjoint = effects.reads.isdisjoint(nodes) and effects.writes.isdisjoint(nodes)
         out += (stmt,) if is_disjoint else change((stmt,))
     return tuple(out)
+
+
+def has_jumps(stmt: Stmt) -> bool:
+    """Whether a loop or an iteration of it may be left early by a `Break` or `Continue` inside."""
+    return isinstance(stmt, For | While) and not summarize(stmt).kinds.isdisjoint((Break, Continue))
+
+
+def has_effects(stmt: Stmt) -> bool:
+    """Whether a statement may raise or print: effects that are visible besides the arrays."""
+    return not summarize(stmt).kinds.isdisjoint((Check, Print))
 
 
 def touched_nodes(body: Iterable[Stmt]) -> frozenset[int]:

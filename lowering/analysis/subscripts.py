@@ -6,10 +6,13 @@ A symbol runs through its `Range`; a symbol without one may be anything. Each an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
-from math import gcd
+from math import gcd, lcm
+from typing import NamedTuple
 
+from .. import thresholds
+from ..ir import dtypes
 from ..ir.bounds import Bounds
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
 from ..ir.indexing import (
@@ -21,12 +24,14 @@ from ..ir.indexing import (
     const,
     extremum_operands,
     floordiv,
+    from_terms,
     mod,
     substitute,
     var,
 )
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
+from ..ir.ops import OPS
 from .self_dependence import bound_over, symbols_of
 
 
@@ -40,6 +45,50 @@ def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
             if isinstance(f, For)
         ]
     )
+
+
+def all_elements(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+    """Return an index that runs over all elements of a node, and the ranges of its symbols."""
+    sizes = [(axis, n) for axis, n in enumerate(node.shape) if n.constant != 1]
+    symbols = {axis: Symbol(f"axis{axis}", -1 - axis) for axis, _ in sizes}
+    index = (var(symbols[a]) if a in symbols else const(0) for a in range(node.rank))
+    return tuple(index), tuple(Range(symbols[axis], const(0), n) for axis, n in sizes)
+
+
+def widen_dynamic(
+    node: Node, index: tuple[Index, ...]
+) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+    """Return an index with a symbol over the whole axis for each subscript that depends on data."""
+    symbols = {
+        axis: Symbol(f"any{axis}", -1 - axis)
+        for axis, subscript in enumerate(index)
+        if isinstance(subscript, Dynamic)
+    }
+    wide = tuple(
+        var(symbols[a]) if a in symbols else subscript for a, subscript in enumerate(index)
+    )
+    return wide, tuple(Range(s, const(0), node.shape[axis]) for axis, s in symbols.items())
+
+
+def stride_in_loops(subscript: Index, loops: Sequence[For]) -> int:
+    """Return a number that divides the distances between the values of a subscript in loops.
+
+    >>> stride_in_loops(var(Symbol("i", 0)) * 3, (For(Symbol("i", 0), const(0), const(9), 2, ()),))
+    6
+    """
+    if isinstance(subscript, Dynamic):
+        return 1
+    return gcd(*(subscript.coefficient(loop.symbol) * loop.step for loop in loops)) or 1
+
+
+def bounds_in_loops(subscript: Index, loops: Sequence[For]) -> Iterator[Affine]:
+    """Yield the numbers at which the values of a subscript in loops may begin or end."""
+    if isinstance(subscript, Affine):
+        for end in (
+            substitute(subscript, {loop.symbol: loop.lo for loop in loops}),
+            substitute(subscript, {loop.symbol: loop.hi for loop in loops}),
+        ):
+            yield from (end, end + 1)
 
 
 def are_different(left: Index, right: Index, domain: tuple[Range, ...]) -> bool:
@@ -215,9 +264,9 @@ def solve_subscripts(
     """Return the iteration of the write's inner loops that accesses the wanted element; None where
     unclear.
 
-    Each axis determines one symbol, where its coefficient is 1 or -1 and all else on the axis is
-    known; or all symbols of loops that it linearizes, `3*i + j` with three iterations of `j`. A
-    symbol without an axis has no single answer: the last iteration wins.
+    Each axis determines one symbol, where all else on the axis is known and its coefficient divides
+    the difference; or all symbols of loops that it linearizes, `3*i + j` with three iterations of
+    `j`. A symbol without an axis has no single answer: the last iteration wins.
 
     >>> i = Symbol("i", 0)
     >>> loop = For(i, const(0), const(8), 1, ())
@@ -287,8 +336,9 @@ def _solve_axes(
                     (symbol,) = missing
                     factor = subscript.coefficient(symbol)
                     rest = subscript - var(symbol) * factor
-                    if factor in (1, -1) and symbol not in rest.symbols():
-                        values[symbol] = (element - rest) * factor
+                    if factor and symbol not in rest.symbols():
+                        if (value := divided(element - rest, factor)) is not None:
+                            values[symbol] = value
     if bound - set(values):
         return None
     for subscript, element in zip(written, wanted, strict=True):
@@ -300,6 +350,120 @@ def _solve_axes(
     return values
 
 
+def divided(index: Affine, by: int) -> Affine | None:
+    """Return the exact quotient by a number; None where it may be no integer."""
+    if index.offset % by or any(factor % by for _, factor in index.terms):
+        return None
+    return from_terms({atom: factor // by for atom, factor in index.terms}, index.offset // by)
+
+
+class Elements(NamedTuple):
+    """Elements of an array: those of an index where its symbols are in ranges and tests hold."""
+
+    index: tuple[Index, ...]  # type: ignore[assignment]  # hides `tuple.index`
+    domain: tuple[Range, ...]
+    tests: tuple[Expr, ...] = ()
+
+    def part(self, axis: int, at: int, subscript: Affine, ends: tuple[Affine, Affine]) -> Elements:
+        """Return those for which the range at a position, that of an axis, is another one."""
+        index = (*self.index[:axis], subscript, *self.index[axis + 1 :])
+        narrowed = Range(self.domain[at].symbol, *ends)
+        return Elements(index, (*self.domain[:at], narrowed, *self.domain[at + 1 :]), self.tests)
+
+    def only(self, axis: int, at: int, element: Affine) -> Elements:
+        """Return those of one subscript on an axis, which needs its range no longer."""
+        index = (*self.index[:axis], element, *self.index[axis + 1 :])
+        return Elements(index, (*self.domain[:at], *self.domain[at + 1 :]), self.tests)
+
+    def first(self) -> Elements | None:
+        """Return the element of the least values; None where ranges may be empty."""
+        if any((size := (r.hi - r.lo).constant) is None or size < 1 for r in self.domain):
+            return None
+        least = {r.symbol: r.lo for r in self.domain}
+        index = (substitute(i, least) if isinstance(i, Affine) else i for i in self.index)
+        return Elements(tuple(index), ())
+
+
+def residue_classes(
+    elements: Elements, axis: int, at: int, modulus: int, backwards: bool
+) -> Iterator[Elements]:
+    """Yield the elements of each residue class of an axis, whose subscript is the symbol of the
+    range at a position, counted from the first or from the last one: together they are all.
+
+    >>> i = Symbol("i", 0)
+    >>> whole = Elements((var(i),), (Range(i, const(1), const(6)),))
+    >>> for part in residue_classes(whole, 0, 0, 2, False): print(part.index, part.domain)
+    (2*i + 1,) (Range(symbol=i.0, lo=0, hi=3),)
+    (2*i + 2,) (Range(symbol=i.0, lo=0, hi=2),)
+    """
+    symbol, lo, hi = elements.domain[at].symbol, elements.domain[at].lo, elements.domain[at].hi
+    for residue in range(modulus):
+        count = floordiv(hi - lo + (modulus - 1 - residue), const(modulus))
+        if count.constant is not None and count.constant < 1:
+            continue
+        distance = var(symbol) * modulus + residue
+        subscript = hi - 1 - distance if backwards else lo + distance
+        part = elements.part(axis, at, subscript, (const(0), count))
+        # what the number of elements says, for bounds of expressions that have no quotient
+        is_inside = Apply(OPS["lt"], (Position(distance), Position(hi - lo)), dtypes.bool_)
+        yield part._replace(tests=(*part.tests, is_inside))
+
+
+def is_reached_in_parts(
+    is_reached: Callable[[Elements], bool],
+    writes: Sequence[tuple[tuple[Index, ...], Sequence[For]]],
+    elements: Elements,
+    first: int = 0,
+) -> bool:
+    """Whether each element is reached by one of several writes, given with their loops.
+
+    The ranges from `first` on are split: into residue classes where writes have strides, then
+    where writes begin and end.
+    """
+    if is_reached(elements):
+        return True
+    if (corner := elements.first()) is not None and not is_reached(corner):
+        return False
+    for at in range(first, len(elements.domain)):
+        symbol, lo, hi = elements.domain[at].symbol, elements.domain[at].lo, elements.domain[at].hi
+        axis, subscript = next(
+            (n, sub)
+            for n, sub in enumerate(elements.index)
+            if isinstance(sub, Affine) and sub.coefficient(symbol)
+        )
+        strides = {stride_in_loops(index[axis], loops) for index, loops in writes} - {1}
+        if strides and subscript == var(symbol):
+            period, size = lcm(*strides), (hi - lo).constant
+            moduli = [m for m in (*sorted(strides), period) if m <= thresholds.MAX_WRITE_STRIDE]
+            is_exact = size is not None and period in moduli
+            for modulus in (period,) if is_exact else dict.fromkeys(moduli):
+                for backwards in (False,) if size is not None else (False, True):
+                    classes = residue_classes(elements, axis, at, modulus, backwards)
+                    if all(is_reached_in_parts(is_reached, writes, part, at) for part in classes):
+                        return True
+            if is_exact:
+                return False  # parts of a class begin and end as writes do
+        bounds = [cut for index, loops in writes for cut in bounds_in_loops(index[axis], loops)]
+        factor = subscript.coefficient(symbol)
+        base = subscript - var(symbol) * factor
+        gaps = (cut - base if factor > 0 else base - cut + 1 for cut in bounds)
+        cuts = [hi, *(floordiv(gap + (abs(factor) - 1), const(abs(factor))) for gap in gaps)]
+        pending = [cut for cut in dict.fromkeys(cuts) if cut != lo][: thresholds.MAX_WRITE_BOUNDS]
+        reached = [lo]  # from a point up to which all is reached, the range goes on to the next
+        for start in reached:  # one, so that the order of the points need not be known
+            for cut in tuple(pending):
+                if (cut - start).constant == 1:
+                    part, rest = elements.only(axis, at, base + start * factor), at
+                else:
+                    part, rest = elements.part(axis, at, subscript, (start, cut)), at + 1
+                if is_reached_in_parts(is_reached, writes, part, rest):
+                    if cut == hi:
+                        return True
+                    pending.remove(cut)
+                    reached.append(cut)
+    return False
+
+
 def is_in_loops(
     values: Mapping[Symbol, Affine],
     loops: Iterable[Stmt],
@@ -309,10 +473,10 @@ def is_in_loops(
     """Whether an iteration is surely one of the loops'."""
     for stmt in loops:
         if isinstance(stmt, For):
-            if stmt.step not in (1, -1):
-                return False
             (reach,) = ranges((stmt,))
             at = values[stmt.symbol]
+            if divided(at - substitute(stmt.lo, values), stmt.step) is None:
+                return False
             low, high = at - substitute(reach.lo, values), substitute(reach.hi, values) - at - 1
             if not (is_nonnegative(low, domain, tests) and is_nonnegative(high, domain, tests)):
                 return False

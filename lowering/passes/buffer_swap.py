@@ -31,8 +31,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..analysis.accesses import collect_accesses, has_effects
-from ..analysis.effects import change_touching
+from ..analysis.accesses import collect_accesses
+from ..analysis.effects import change_touching, has_effects
 from ..ir.comments import drop_removed
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Read

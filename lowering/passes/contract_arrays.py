@@ -40,8 +40,8 @@ from typing import cast
 
 from ...base.dataclass import dataclass
 from ...base.diagnostic import NOWHERE
-from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth, has_jumps
-from ..analysis.effects import change_touching
+from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth
+from ..analysis.effects import change_touching, has_jumps
 from ..analysis.subscripts import is_in_range, is_nonnegative, ranges
 from ..ir.assignments import Access, Alloc, Let, Pair, Permute, Print
 from ..ir.decision import Decided, Decision, Reason

@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth, has_effects
-from ..analysis.effects import change_touching, touched_nodes
+from ..analysis.accesses import Accesses, Site, collect_accesses, common_depth
+from ..analysis.effects import change_touching, has_effects, touched_nodes
 from ..analysis.self_dependence import is_injective
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Permute

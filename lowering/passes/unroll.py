@@ -28,8 +28,7 @@ from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from .. import thresholds
-from ..analysis.accesses import has_jumps
-from ..analysis.effects import alloc_sizes_use, bound_symbols
+from ..analysis.effects import alloc_sizes_use, bound_symbols, has_jumps
 from ..ir.assignments import Break, Continue
 from ..ir.bounds import Bounds
 from ..ir.exact import simplify_expr

@@ -98,6 +98,14 @@ number of cases."""
 MAX_WRITE_BOUNDS = 8
 """Bounds of writes at which a range is split to find the elements that they cover together."""
 
+MAX_WRITE_STRIDE = 16
+"""Residue classes into which an axis is split where strided writes together may cover it: each is
+tested by itself."""
+
+MAX_WRITTEN_PARTS = 1000
+"""Parts of an array that are tested, whether a write covers them: beyond it the array counts as
+not covered."""
+
 MAX_FIRST_ITERATIONS = 4
 """Iterations: the largest dependence distance whose first iterations are looked at one by one.
 Recurrences of few terms."""

@@ -44,6 +44,8 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MAX_PARTIAL_WRITES": (1, 2, 8),
     "MAX_WRITING_BRANCHES": (0, 1, 4),
     "MAX_WRITE_BOUNDS": (1, 2, 8),
+    "MAX_WRITE_STRIDE": (1, 2, 16),
+    "MAX_WRITTEN_PARTS": (1, 20, 1000),
     "MAX_FIRST_ITERATIONS": (1, 2, 4, 8),
     "MAX_CONFLICTING_ITERATIONS": (1, 4, 8),
     "MAX_INEQUALITIES": (2, 10, 160),

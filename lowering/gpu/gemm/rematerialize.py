@@ -38,8 +38,9 @@ from functools import cached_property
 from math import ceil
 
 from ... import thresholds
-from ...analysis.accesses import Site, collect_accesses, has_jumps, holding_tests
+from ...analysis.accesses import Site, collect_accesses, holding_tests
 from ...analysis.definitions import Layer, MaybeUnwritten, NotInvertible, find_layer, reaching_value
+from ...analysis.effects import has_jumps
 from ...analysis.expression_cost import cost, estimate_iterations
 from ...analysis.parallel_band import Facts, facts_of, find_band, static_trip_count
 from ...analysis.subscripts import ranges

@@ -38,6 +38,17 @@ def overwrite(p, q):
     p[i] = q[i]
 
 
+@cd
+def interleave(p, q):
+    p[::2] = q[::2]
+    p[1::2] = 2.0 * q[1::2]
+
+
+@cd
+def every_second(p, q):
+    p[::2] = q[::2]
+
+
 X = np.array([1.0, 2.0])
 
 
@@ -83,6 +94,8 @@ def test_a_routine_says_what_it_reads_and_writes() -> None:
     p, q = tensor(), tensor("q")
     routine = linked(overwrite, p, q)
     assert routine.inputs == (q.value,) and routine.outputs == (p.value,)
+    assert linked(interleave, p, q).inputs == (q.value,)
+    assert set(linked(every_second, p, q).inputs) == {p.value, q.value}
     assert routine.merge_input is None and repr(routine).startswith("<routine overwrite on cc:0/s")
 
 

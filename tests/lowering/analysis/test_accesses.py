@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.analysis.accesses import (
-    body_accesses,
-    collect_accesses,
-    has_effects,
-    has_jumps,
-)
+from plusequals.lowering.analysis.accesses import body_accesses, collect_accesses
+from plusequals.lowering.analysis.effects import has_effects, has_jumps
 from plusequals.lowering.analysis.guarded_reads import negate
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Read
@@ -40,7 +36,9 @@ BOTH = "t: f32[8]\nfor k in range(8):\n    if x[k] > 2:\n        t[k] = x[k]\n  
     [
         ("t[i] = x[i]\ny[i] = t[i]", False, True),
         ("t: f32[8]\nt[1:] = x[1:]\ny[i] = t[i]", True, False),  # t[0] is zero
-        ("t: f32[8]\nt[::2] = x[::2]\ny[::2] = t[::2]", True, False),
+        ("t: f32[8]\nt[::2] = x[::2]\ny[::2] = t[::2]", False, False),
+        ("t: f32[8]\nt[::2] = x[::2]\ny[::2] = t[1::2]", True, False),
+        ("t: f32[8]\nt[::2] = x[::2]\ny[:] = t[:]", True, False),
         ("t: f32[8]\nt[0] = 1.0\ny[0] = t[0]", False, False),
         ("t: f32[8]\nt[0] = 1.0\ny[0] = t[1]", True, False),
         ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\n    y[i] = t[i]", False, False),

@@ -17,7 +17,6 @@ import numpy as np
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdValueError, Diagnostic
 from ...device_arrays.copies import view_at
-from ...interface import Array
 from ..memory import Buffer, memory_guard
 from ..routine import Routine
 from .arena import (
@@ -153,16 +152,24 @@ def _regions(
 def _lent(
     body: Body, arenas: Sequence[Buffer], spans: Sequence[Mapping[Resource, range]]
 ) -> dict[Scratch, Lent]:
-    """Return the memory of temporaries."""
-    found: dict[Resource, Array] = {
-        each: arena.array[bytes_.start : bytes_.stop]
-        for arena, places in zip(arenas, spans, strict=True)
+    """Return the memory of temporaries: one for all calls of a routine that have the same place."""
+    found: dict[Resource, tuple[int, int]] = {
+        each: (number, bytes_.start)
+        for number, places in enumerate(spans)
         for each, bytes_ in places.items() if isinstance(each, Scratch)
     }  # fmt: skip
-    return {
-        step.scratch: Lent(found[step.scratch], step.routine)
-        for step in body.steps if step.scratch is not None and step.scratch in found
-    }  # fmt: skip
+    made: dict[tuple[Routine, int, int], Lent] = {}
+    lent: dict[Scratch, Lent] = {}
+    for step in body.steps:
+        scratch = step.scratch
+        if scratch is not None and scratch in found:
+            number, start = found[scratch]
+            key = step.routine, number, start
+            if key not in made:
+                memory = arenas[number].array[start : start + scratch.size]
+                made[key] = Lent(memory, step.routine)
+            lent[scratch] = made[key]
+    return lent
 
 
 def _moved(name: str, arena: Arena, region: _Region) -> Buffer:

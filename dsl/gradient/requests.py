@@ -43,7 +43,7 @@ from ...lowering.ir.rewrite import rename
 from ...lowering.ir.walk import reads
 from ..elaborate.captures.inputs import GroupSpec, NumberSpec, Spec
 from ..elaborate.normalize import build
-from ..elaborate.scope import assigned_names, parts, plain_names
+from ..elaborate.scope import assigned_names, names_in, parts, plain_names
 from ..elaborate.typed import Argument, Constant, Many, New, Return, Typed
 from ..source import surface as s
 from ..values.types import Kind
@@ -129,9 +129,10 @@ def further_parameters(request: Request) -> tuple[str, ...]:
             assert_never(request)
 
 
-def with_fresh_names(request: Request, known: AbstractSet[str]) -> Request:
-    """Return a request whose further parameters have other names than known ones: `t2_x` where a
-    function has a parameter `t_x`."""
+def with_fresh_names(request: Request, known: AbstractSet[str], function: s.Function) -> Request:
+    """Return a request whose further parameters have other names than the parameters of a function,
+    and than all that it mentions, which would mean them: `t2_x` where it has a parameter `t_x`."""
+    known = known | {name.id for stmt in function.body for name in names_in(stmt)}
     number = 2
     while isinstance(request, CotangentProduct | TangentProduct):
         if known.isdisjoint(further_parameters(request)):

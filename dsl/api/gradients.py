@@ -25,6 +25,7 @@ import numpy as np
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...lowering.adjoint.checkpoints import Memory
+from ..elaborate.derivatives.derivative_rules import CallRule, Role
 from ..elaborate.typed import Typed
 from ..gradient.report import Kept, report
 from ..gradient.requests import (
@@ -74,6 +75,7 @@ class Derivative(CdFunction[..., Any]):
         signature = _with_parameters(function, further_parameters(request))
         super().__init__(definition, signature, backend or function._backend)
         self.__doc__ = f"The {word_of(request)} of `{function.__name__}`."
+        self._derived_rules: dict[tuple[str, ...], DerivedRules] = {}
 
     @property
     def definition(self) -> Definition:
@@ -187,6 +189,18 @@ class Derivative(CdFunction[..., Any]):
             surface = calling(self.surface, made, own)
         return surface, lookup, typed
 
+    def __cd_rules__(self, wrt: tuple[str, ...]) -> DerivedRules | None:
+        """Return its own derivatives in parameters as rules, for calls in what is differentiated;
+        None where it has outputs of several kinds."""
+        if wrt not in self._derived_rules:
+            outputs = self.request.outputs if isinstance(self.request, TangentProduct) else ()
+            if isinstance(self.request, Backward) or outputs is None or not wrt:
+                return None
+            if isinstance(self.request, Gradient) and self.request.with_value:
+                return None
+            self._derived_rules[wrt] = DerivedRules(self, wrt, _outputs_of(self))
+        return self._derived_rules[wrt]
+
     @property
     def derived_lookup(self) -> Lookup:
         """The lookup of what its function captures."""
@@ -196,6 +210,39 @@ class Derivative(CdFunction[..., Any]):
         wrt = self.request.wrt
         names = "all tensors" if wrt is None else ", ".join(wrt)
         return f"<{word_of(self.request)} of {self.derived_from.__name__} in {names}>"
+
+
+class DerivedRules:
+    """The derivatives of a derivative, as rules of it."""
+
+    def __init__(self, function: Derivative, wrt: tuple[str, ...], outputs: Sequence[str]) -> None:
+        """Store the function, and what it is differentiated in."""
+        self._function, self._wrt, self._outputs = function, wrt, tuple(outputs)
+
+    @cached_property
+    def cotangents(self) -> CallRule:
+        """The reverse derivative."""
+        request = CotangentProduct(self._wrt, self._outputs, len(self._wrt) == 1)
+        return self._rule(request, [("cotangent", at) for at in range(len(self._outputs))])
+
+    @cached_property
+    def tangents(self) -> CallRule:
+        """The forward derivative."""
+        request = TangentProduct(self._wrt, self._outputs)
+        return self._rule(request, [("tangent", name) for name in self._wrt])
+
+    @property
+    def written(self) -> Mapping[str, CallRule]:
+        """Both, by kind."""
+        return {"cotangents": self.cotangents, "tangents": self.tangents}
+
+    def _rule(self, request: Request, further: Sequence[tuple[Role, str | int]]) -> CallRule:
+        made = Derivative(self._function, request)
+        roles: dict[str, tuple[Role, str | int]] = {
+            name: ("argument", name) for name in self._function.__signature__.parameters
+        }
+        roles |= dict(zip(further_parameters(made.request), further, strict=True))
+        return CallRule(made, roles, self._wrt if further[0][0] == "cotangent" else None)
 
 
 def _innermost(function: Function) -> Function:

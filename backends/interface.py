@@ -167,6 +167,25 @@ class HasLanes(Protocol):
 
 
 @runtime_checkable
+class BorrowsMemory(Protocol):
+    """Code that allocates memory for its temporaries, unless the caller lends it some."""
+
+    def arena_bytes(self, arrays: Sequence[Array | None]) -> int:
+        """Return the bytes that it takes for all of them; 0 for none, or where that depends on
+        arrays that are None."""
+
+    def temporary_bytes(self, arrays: Sequence[Array | None]) -> int | None:
+        """Return the bytes of all temporaries, also where no memory can be lent; None where it
+        depends on data, or on arrays that are None."""
+
+    def bind_in(
+        self, arrays: Sequence[Array | None], arena: Array
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return what `bind` does, with the temporaries in an array of bytes, aligned to 64, of
+        which nobody else has need while it runs."""
+
+
+@runtime_checkable
 class LaunchesAsync(Protocol):
     """Code that can be launched asynchronously on a stream of a device."""
 

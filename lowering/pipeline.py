@@ -47,7 +47,7 @@ from .cpu.reductions.row_jam import jam_row_reductions
 from .cpu.split_wrapped import split_wrapped_loops
 from .cpu.time_tiling import tile_stencils
 from .cpu.transposed_tiles import tile_transposed
-from .ir.decision import Decision, Pass, for_any
+from .ir.decision import Decision, Pass, always, for_any
 from .ir.loops import If, Program
 from .ir.node import Node
 from .memory_requests import resolve_requests
@@ -135,7 +135,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("use_real_form", use_real_form, _has_fma),
     Pass("set_reduction_order", for_target(_set_reduction_order), _reorders),
     Pass("unroll", rewriting(unroll)),
-    Pass("simplify", rewriting(simplify), lambda _: True),
+    Pass("simplify", rewriting(simplify), always),
     Pass("unguard_products", rewriting(_unguard_products)),  # while guards are around
     # before the table is inlined
     Pass("search_to_gather", rewriting(search_to_gather, *inferred.LOOKUPS)),
@@ -143,7 +143,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("eliminate_repeated_nests", rewriting(eliminate_repeated_nests, *inferred.REPEATED)),
     Pass("eliminate_dead_stores", rewriting(eliminate_dead_stores, *inferred.OVERWRITTEN)),
     Pass("eliminate_dead_code", rewriting(eliminate_dead_code)),
-    Pass("virtualize", for_any(virtualize)),
+    Pass("virtualize", for_any(virtualize), always),
     Pass("fuse", for_any(fuse)),  # the remaining nests
     Pass("sink", for_any(sink)),  # unfused sums
     Pass("contract_arrays", for_any(contract_arrays)),  # after fusion

@@ -45,7 +45,7 @@ class Target:
     exact: bool = False
     """Whether a device keeps the order of all sums: the profile is `strict`."""
     short: bool = False
-    """Whether only passes run that results may depend on, bit by bit."""
+    """Whether only passes run that decide bits of results, or shorten the program at once."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

@@ -146,13 +146,43 @@ class CompiledCode:
         """Return a function that runs on these arrays."""
         return Call(self, arrays).fastest()
 
+    def arena_bytes(self, arrays: Sequence[Array | None]) -> int:
+        """Return the bytes of the temporaries that a caller may lend memory for; 0 where it may
+        not, or they depend on sizes of arrays that are None."""
+        return 0 if self.source.prints else self._arena_bytes(arrays) or 0
+
+    def temporary_bytes(self, arrays: Sequence[Array | None]) -> int | None:
+        """Return the bytes of the temporaries of a call, those on the stack included; None where
+        they depend on data, or on sizes of arrays that are None."""
+        memory, arena = self.source.memory, self._arena_bytes(arrays)
+        if arena is None or memory.growing:
+            return None
+        return arena + sum(node.bytes for node in memory.stack)
+
+    def _arena_bytes(self, arrays: Sequence[Array | None]) -> int | None:
+        memory = self.source.memory
+        if not memory.arena:
+            return 0
+        if any(arrays[position] is None for _, position, _ in memory.sizes):
+            return None
+        extents = {symbol: _extent(arrays[at], axis) for symbol, at, axis in memory.sizes}
+        return memory.layout(extents).total
+
+    def bind_in(
+        self, arrays: Sequence[Array | None], arena: Array
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return a function that runs on these arrays, with its temporaries in an arena."""
+        return Call(self, arrays, arena).fastest()
+
 
 class Call:
     """An argument block, reusable, by one thread at a time."""
 
     __slots__ = ("_arrays", "_block", "_blocks", "_code", "_fault", "_held", "_printing")
 
-    def __init__(self, code: CompiledCode, arrays: Sequence[Array | None]) -> None:
+    def __init__(
+        self, code: CompiledCode, arrays: Sequence[Array | None], arena: Array | None = None
+    ) -> None:
         source, parameter_count = code.source, len(code.parameters)
         arrays = code.whole(arrays)
         self._code, self._arrays = code, arrays
@@ -164,7 +194,7 @@ class Call:
         pointers = [
             _data_pointer(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)
         ]
-        pointers += [self._fault, ffi.NULL, ffi.NULL]
+        pointers += [self._fault, ffi.NULL if arena is None else _data_pointer(arena), ffi.NULL]
         if code.threads is not None:
             pointers.append(code.table)
         self._printing: _Printing | None = None

@@ -63,7 +63,10 @@ def compile_flags(toolchain: Toolchain, optimize: settings.Effort | None = None)
 
     All are part of the cache key.
     """
-    level = settings.current().optimize if optimize is None else optimize
+    now = settings.current()
+    level = optimize
+    if level is None:
+        level = 1 if now.pipeline == "short" and now.optimize in (2, 3) else now.optimize
     return (*toolchain.flags, f"-O{level}", _SHARED)
 
 

@@ -5,7 +5,9 @@ program's arrays by name, and the exported entry point `int NAME(void **args)`:
 
     args[k]          data of parameter k, then of result k (in C order; the strides are in the text)
     args[P + R]      int64_t[SLOTS]: the fault, see `records`
-    args[P + R + 1]  void (*show)(int64_t number, const int64_t *record): called by each print
+    args[P + R + 1]  void (*show)(int64_t number, const int64_t *record): called by each print;
+                     without prints memory for the arena, at a multiple of 64 bytes, which the
+                     caller lends for the call, or NULL: then it is allocated
     args[P + R + 2]  const int64_t *: the sizes of `Source.memory`, then, where those decide the
                      layout of the arena, its size and the offsets of its arrays
     args[P + R + 3]  const shared_run *: the run-time library, where `Source.asks` for it
@@ -311,7 +313,7 @@ class _Printer:
             )
         else:
             first = (
-                partial(self.line, "apart();")
+                partial(self.line, "compiler_barrier();")
                 if self.vectors.needs_compiler_barrier(loop)
                 else None
             )

@@ -1,8 +1,9 @@
 """Exported entry point: unpacks arguments, allocates the arena, calls the body function.
 
-The arena holds the routine's temporaries. A large arena is lent by the run-time library, where
-there is one, so that later calls reuse its pages. Where the calling thread has other floating-point
-modes than the default, the entry point is called again under the default modes.
+The arena holds the routine's temporaries. The caller may lend its memory; otherwise it is allocated
+by the call, a large one by the run-time library, where there is one, so that later calls reuse its
+pages. Where the calling thread has other floating-point modes than the default, the entry point is
+called again under the default modes.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def entry_point(
     values += [library] * asks
     values += [f"({sizes})[{k}]" for k in range(len(memory.sizes))]
     call = f"{frame.function}({', '.join(values)})"
+    lent = "" if shows else f"args[{count + 1}]"
     body = (
-        _call_with_arena(frame, call, f"args[{count}]", sizes, library)
+        _call_with_arena(frame, call, f"args[{count}]", sizes, library, lent)
         if memory.arena
         else _call_only(call)
     )
@@ -51,9 +53,10 @@ def _call_only(call: str) -> Iterator[str]:
 
 
 def _call_with_arena(
-    frame: Frame, call: str, fault: str, sizes: str, library: str
+    frame: Frame, call: str, fault: str, sizes: str, library: str, lent: str
 ) -> Iterator[str]:
-    """Yield the call of the body between allocation and release of the arena."""
+    """Yield the call of the body between allocation and release of the arena, which the caller may
+    have lent."""
     memory = frame.memory
     nodes = [buffer.node for buffer in memory.arena]
     if memory.is_static:
@@ -70,7 +73,8 @@ def _call_with_arena(
     if is_large and library:
         yield f"const shared_run *const {LIBRARY} = {library};"
         allocate, release = f"{LIBRARY}->lend", f"{LIBRARY}->give_back"
-    yield f"char *const arena = {allocate}({total});"
+    given = f"{lent} ? {lent} : " if lent else ""
+    yield f"char *const arena = {given}{allocate}({total});"
     yield "if (!arena) {"
     yield f"    ((int64_t *){fault})[0] = {total};"
     yield "    return 2;"
@@ -79,5 +83,5 @@ def _call_with_arena(
         ctype = frame.ctype(node)
         yield f"{ctype} *const {frame.name(node)} = ({ctype} *)(arena + {offset});"
     yield f"const int status = {call};"
-    yield f"{release}(arena);"
+    yield f"if (!{lent}) {release}(arena);" if lent else f"{release}(arena);"
     yield "return status;"

@@ -174,7 +174,8 @@ class VectorPrinter:
         """Return the unroll pragma of a short loop, if any.
 
         No unrolling where the loop itself may be vectorized: otherwise the loop around it would be,
-        with shuffles. Full unrolling where the iterations are steps of a tile, kept `apart`.
+        with shuffles. Full unrolling where the iterations are steps of a tile, which a
+        `compiler_barrier` follows.
         """
         trip_count = (loop.hi - loop.lo).constant
         if trip_count is None or trip_count > MAX_PEELED or not self.plan.bits:

@@ -8,6 +8,7 @@ The step waits for the dependences of its arrays and records its reads and write
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from ...base import settings
 from ...base.diagnostic import CdError, CdNameError, CdValueError, Diagnostic, Label, nearest
 from ..captures import CanCapture, GraphPlace, NotCapturable
 from ..device_arrays.device_array import DeviceArray, PlacedArray
-from ..interface import Array, HasLanes, LaunchesAsync
+from ..interface import Array, BorrowsMemory, HasLanes, LaunchesAsync
 from . import hazards
 from .argument_checks import expect_merge, field_of
 from .async_dispatch import launch_path
@@ -400,10 +401,36 @@ class Routine:
         run = recorder.step(self.compiled.codes, ordered, title)
         return self._annotate_errors(run) if stream.threaded else run
 
-    def bind(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
-        """Return the call of the code without recording."""
+    @functools.cached_property
+    def arena_bytes(self) -> int:
+        """The bytes that `bind` takes an arena of for its temporaries; 0 where it takes none."""
+        code = self._borrowing
+        return 0 if code is None else code.arena_bytes(self._known_arrays)
+
+    @property
+    def temporary_bytes(self) -> int | None:
+        """The bytes of the temporaries of a call, None where the code does not tell."""
+        code = self._borrowing
+        return None if code is None else code.temporary_bytes(self._known_arrays)
+
+    @functools.cached_property
+    def _borrowing(self) -> BorrowsMemory | None:
+        return self._code if isinstance(self._code, BorrowsMemory) else None
+
+    @property
+    def _known_arrays(self) -> list[Array | None]:
+        """The arrays of its parameters, None for what calls give."""
+        return [self.arrays.get(at) for at in range(len(self.compiled.slots))]
+
+    def bind(self, arrays: Mapping[int, Any], arena: Array | None = None) -> Callable[[], Any]:
+        """Return the call of the code without recording, with its temporaries in an arena, if
+        given."""
         empty_results = (None for _ in self.compiled.procedure.results)
-        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *empty_results])
+        ordered = [*(arrays[at] for at in range(len(arrays))), *empty_results]
+        if arena is None or (code := self._borrowing) is None:
+            run = self._code.bind(ordered)
+        else:
+            run = code.bind_in(ordered, arena)
         return self._annotate_errors(run) if self.context.stream.threaded else run
 
     def prepare_capture(

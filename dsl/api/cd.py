@@ -334,9 +334,9 @@ class CdFunction(_TypedCall[P, T]):
         """Give the function a derivative: a decorator, see `derivative_rules.vjp_rule`."""
         return load_module(".derivative_rules", __package__).vjp_rule(self, rule, wrt)
 
-    def jvp_rule(self, rule: Any) -> Any:
+    def jvp_rule(self, rule: Any = None, wrt: str | Iterable[str] | None = None) -> Any:
         """Give the function a derivative: a decorator, see `derivative_rules.jvp_rule`."""
-        return load_module(".derivative_rules", __package__).jvp_rule(self, rule)
+        return load_module(".derivative_rules", __package__).jvp_rule(self, rule, wrt)
 
     @_with_user_errors
     def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:

@@ -41,21 +41,36 @@ def vjp_rule(function: Function, rule: Any = None, wrt: str | Sequence[str] | No
         return lambda one: vjp_rule(function, one, wrt)
     made = _compiled(rule)
     roles = _roles(function, made, "d", returned_names(function.surface))
-    names = _parameters(function) if wrt is None else (wrt,) if isinstance(wrt, str) else wrt
-    if unknown := [name for name in names if name not in _parameters(function)]:
-        text = f"`{function.__name__}` has no parameter `{unknown[0]}`"
-        raise _refused(text, made.surface, f"it has {_listed(_parameters(function))}")
-    set_rules(function, (CallRule(made, roles, tuple(names)),))
+    names = _parameters(function) if wrt is None else _known(function, made, wrt)
+    set_rules(function, (CallRule(made, roles, names),))
     return made
 
 
-def jvp_rule(function: Function, rule: Any) -> Any:
+def _known(function: Function, rule: Function, wrt: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters that a rule is for, all of which the function has."""
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    if unknown := [name for name in names if name not in _parameters(function)]:
+        text = f"`{function.__name__}` has no parameter `{unknown[0]}`"
+        raise _refused(text, rule.surface, f"it has {_listed(_parameters(function))}")
+    return names
+
+
+def jvp_rule(function: Function, rule: Any = None, wrt: str | Sequence[str] | None = None) -> Any:
     """Return a function under `@cd` that is from now on the forward derivative of `function`.
 
-    See `CdFunction.jvp_rule`. Raises CdTypeError CD0487 for parameters that mean nothing.
+    See `CdFunction.jvp_rule`. Raises CdTypeError CD0487 for parameters that mean nothing, and where
+    the rule takes other tangents than those of the parameters in `wrt`.
     """
+    if rule is None:
+        return lambda one: jvp_rule(function, one, wrt)
     made = _compiled(rule)
     roles = _roles(function, made, "t", _parameters(function))
+    if wrt is not None:
+        names = _known(function, made, wrt)
+        taken = [str(at) for role, at in roles.values() if role == "tangent"]
+        if sorted(taken) != sorted(names):
+            text = f"it takes tangents of {_listed(taken) or 'nothing'}, and `wrt` names "
+            raise _refused(text + _listed(names), made.surface, "name the same parameters")
     set_rules(function, (CallRule(made, roles, None),))
     return made
 
@@ -102,20 +117,20 @@ class DerivativeRules:
 
     def __init__(self, function: Function, written: Mapping[str, CallRule]) -> None:
         """Store the function and what was written, by kind: `cotangents`, `tangents`."""
-        self._function, self._written = function, written
+        self._function, self.written = function, written
 
     @cached_property
     def cotangents(self) -> CallRule | None:
         """The reverse derivative; None where there is none, and no transpose."""
-        return self._written.get("cotangents") or self._transposed("tangents")
+        return self.written.get("cotangents") or self._transposed("tangents")
 
     @cached_property
     def tangents(self) -> CallRule | None:
         """The forward derivative; None where there is none, and no transpose."""
-        return self._written.get("tangents") or self._transposed("cotangents")
+        return self.written.get("tangents") or self._transposed("cotangents")
 
     def _transposed(self, kind: str) -> CallRule | None:
-        rule = self._written.get(kind)
+        rule = self.written.get(kind)
         return None if rule is None else _transposed(self._function, rule)
 
 

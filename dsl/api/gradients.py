@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from ...base.cached_property import cached_property
 from ...base.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...lowering.adjoint.checkpoints import Memory
+from ..elaborate.derivatives.derivative_rules import CallRule, Role
 from ..elaborate.typed import Typed
 from ..gradient.report import Kept, report
 from ..gradient.requests import (
@@ -37,12 +39,8 @@ from ..gradient.requests import (
     with_fresh_names,
     word_of,
 )
-from ..gradient.specializations import (
-    DerivedSpecializations,
-    captured_names,
-    text_of,
-    with_parameters,
-)
+from ..gradient.specializations import DerivedSpecializations, calling, with_parameters
+from ..gradient.texts import Text, text_of
 from ..source import surface as s
 from ..source.definition import Definition
 from ..specialize.variants import Lookup
@@ -51,6 +49,11 @@ from .cd import BoundFunction, CdFunction, cd_from_source
 from .words import comment
 
 Function = CdFunction[..., Any]
+_SORTS = ("rank", "of_rank", "ordinal")
+_WORDS: Mapping[str, object] = MappingProxyType(
+    {"np": np, "comment": comment, **{name: Word(name) for name in _SORTS}}
+)
+"""The words of texts that are names around them."""
 
 
 class Derivative(CdFunction[..., Any]):
@@ -62,7 +65,8 @@ class Derivative(CdFunction[..., Any]):
 
     def __init__(self, function: Function, request: Request, backend: str | None = None) -> None:
         """Derive from a function. Raises CdTypeError CD0480 for what it has no parameters for."""
-        request = with_fresh_names(request, function.__signature__.parameters.keys())
+        known = function.__signature__.parameters.keys()
+        request = with_fresh_names(request, known, function.surface)
         self.derived_from, self.request = function, request
         self._base = function.definition
         self._rules = _innermost(function).derivative_rules
@@ -71,6 +75,7 @@ class Derivative(CdFunction[..., Any]):
         signature = _with_parameters(function, further_parameters(request))
         super().__init__(definition, signature, backend or function._backend)
         self.__doc__ = f"The {word_of(request)} of `{function.__name__}`."
+        self._derived_rules: dict[tuple[str, ...], DerivedRules] = {}
 
     @property
     def definition(self) -> Definition:
@@ -103,7 +108,12 @@ class Derivative(CdFunction[..., Any]):
         """Return the source of the derivatives for arguments; nothing runs. CdTypeError CD0480
         where there is none."""
         specialization, _ = self._forms.peek(self._bind(args, kwargs), compiled=False)
-        return text_of(specialization.typed, self.surface)
+        self._forms.latest = specialization.typed
+        return self._text(specialization.typed).text
+
+    def _text(self, typed: Typed) -> Text:
+        lookup = self._base.around.lookup
+        return text_of(typed, self.surface, self.__signature__, lookup)
 
     def kept(self, *args: Any, **kwargs: Any) -> Kept:
         """Return what is kept of the function's values for arguments; nothing runs."""
@@ -124,16 +134,15 @@ class Derivative(CdFunction[..., Any]):
                     helps=("call it, or ask `g.text(...)` for arguments",),
                 )
             )  # fmt: skip
-        return text_of(latest, self.surface)
+        return self._text(latest).text
 
     @property
     def names(self) -> Mapping[str, object]:
-        """The global names that the latest source uses, for `cd_from_source`: what the function
-        captures, and three words of sorts."""
-        words = {name: Word(name) for name in ("rank", "of_rank", "ordinal")}
-        latest, lookup = self._forms.latest, self._base.around.lookup
-        captured = () if latest is None else captured_names(latest)
-        return {"np": np, "comment": comment, **words, **{n: lookup(n) for n in captured}}
+        """The global names that the latest source uses, for `cd_from_source`: what the function and
+        those that it calls capture, as it is now, and three words of sorts."""
+        latest = self._forms.latest
+        captured = {} if latest is None else self._text(latest).names
+        return {**_WORDS, **{name: get() for name, get in captured.items()}}
 
     def on(self, backend: str) -> Derivative:
         """Return the same derivative on another backend; the same object every time."""
@@ -171,14 +180,26 @@ class Derivative(CdFunction[..., Any]):
                 raise _refused(
                     f"`{name}` of `{self.__name__}` decides its statements: pass a constant"
                 )
-        text = text_of(typed, self.surface)
-        captured, around = captured_names(typed), self.names
-        if captured:
-            around = _Around(around, captured, self._base.around.lookup)
-        made = cd_from_source(text, around, f"<{self.__name__}>")
-        if list(made.__signature__.parameters) != list(self.__signature__.parameters):
-            raise _refused(f"`{self.__name__}` needs what functions that it calls capture")
-        return (*made.__cd_function__(), typed)
+        written = self._text(typed)
+        around = _Around(written.names) if written.names else dict(_WORDS)
+        made = cd_from_source(written.text, around, f"<{self.__name__}>")
+        surface, lookup = made.__cd_function__()
+        if written.renamed:  # it is called by the names that it has
+            own = {name: written.renamed.get(name, name) for name in self.__signature__.parameters}
+            surface = calling(self.surface, made, own)
+        return surface, lookup, typed
+
+    def __cd_rules__(self, wrt: tuple[str, ...]) -> DerivedRules | None:
+        """Return its own derivatives in parameters as rules, for calls in what is differentiated;
+        None where it has outputs of several kinds."""
+        if wrt not in self._derived_rules:
+            outputs = self.request.outputs if isinstance(self.request, TangentProduct) else ()
+            if isinstance(self.request, Backward) or outputs is None or not wrt:
+                return None
+            if isinstance(self.request, Gradient) and self.request.with_value:
+                return None
+            self._derived_rules[wrt] = DerivedRules(self, wrt, _outputs_of(self))
+        return self._derived_rules[wrt]
 
     @property
     def derived_lookup(self) -> Lookup:
@@ -191,6 +212,39 @@ class Derivative(CdFunction[..., Any]):
         return f"<{word_of(self.request)} of {self.derived_from.__name__} in {names}>"
 
 
+class DerivedRules:
+    """The derivatives of a derivative, as rules of it."""
+
+    def __init__(self, function: Derivative, wrt: tuple[str, ...], outputs: Sequence[str]) -> None:
+        """Store the function, and what it is differentiated in."""
+        self._function, self._wrt, self._outputs = function, wrt, tuple(outputs)
+
+    @cached_property
+    def cotangents(self) -> CallRule:
+        """The reverse derivative."""
+        request = CotangentProduct(self._wrt, self._outputs, len(self._wrt) == 1)
+        return self._rule(request, [("cotangent", at) for at in range(len(self._outputs))])
+
+    @cached_property
+    def tangents(self) -> CallRule:
+        """The forward derivative."""
+        request = TangentProduct(self._wrt, self._outputs)
+        return self._rule(request, [("tangent", name) for name in self._wrt])
+
+    @property
+    def written(self) -> Mapping[str, CallRule]:
+        """Both, by kind."""
+        return {"cotangents": self.cotangents, "tangents": self.tangents}
+
+    def _rule(self, request: Request, further: Sequence[tuple[Role, str | int]]) -> CallRule:
+        made = Derivative(self._function, request)
+        roles: dict[str, tuple[Role, str | int]] = {
+            name: ("argument", name) for name in self._function.__signature__.parameters
+        }
+        roles |= dict(zip(further_parameters(made.request), further, strict=True))
+        return CallRule(made, roles, self._wrt if further[0][0] == "cotangent" else None)
+
+
 def _innermost(function: Function) -> Function:
     """Return the function whose source is derived: of a derivative what the first one is of."""
     while isinstance(function, Derivative):
@@ -199,22 +253,19 @@ def _innermost(function: Function) -> Function:
 
 
 class _Around(Mapping[str, object]):
-    """The names around a derivative's source: words, and what its function captures, as it is."""
+    """The names around a derivative's source: words, and what is captured, as it is now."""
 
-    def __init__(
-        self, words: Mapping[str, object], captured: Sequence[str], lookup: Lookup
-    ) -> None:
-        self._words = {name: words[name] for name in words if name not in captured}
-        self._captured, self._lookup = tuple(captured), lookup
+    def __init__(self, captured: Mapping[str, Callable[[], object]]) -> None:
+        self._captured = captured
 
     def __getitem__(self, name: str) -> object:
-        return self._lookup(name) if name in self._captured else self._words[name]
+        return self._captured[name]() if name in self._captured else _WORDS[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._words, *self._captured))
+        return iter({**_WORDS, **self._captured})
 
     def __len__(self) -> int:
-        return len(self._words) + len(self._captured)
+        return len({**_WORDS, **self._captured})
 
 
 def _with_parameters(function: Function, names: Sequence[str]) -> inspect.Signature:

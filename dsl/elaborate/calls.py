@@ -44,7 +44,7 @@ from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
 from .conditions.comparisons import extreme_of_sequences, sorted_values
-from .derivatives.derived_calls import source_of_call
+from .derivatives.derived_calls import rules_of_call, source_of_call
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
 from .index.notation import scalar_statement
@@ -287,10 +287,12 @@ def _call_decorated(
 ) -> Value:
     """Return the value of calling a function under `@cd`: inlined, with its derivative rules where
     these are asked for."""
-    if frame.ctx.derives and (rules := derivative_rules.rules_of(frame, function)):
-        return derivative_rules.call_by_rule(
-            inline, _call_decorated, frame, function, rules, args, keywords, span
-        )
+    if frame.ctx.derives:
+        rules = derivative_rules.rules_of(frame, function)
+        if rules := rules or rules_of_call(function, args, keywords, span):
+            return derivative_rules.call_by_rule(
+                inline, _call_decorated, frame, function, rules, args, keywords, span
+            )
     surface, lookup = source_of_call(frame, function, args, keywords, span)
     return inline(frame, surface, lookup, args, keywords, span, None, function)
 

@@ -61,9 +61,7 @@ from .scope import (
 )
 from .storage import stored
 from .truth import require_unobserved_choices
-from .typed import (
-    Typed,
-)
+from .typed import Return, Typed
 
 if TYPE_CHECKING:
     from . import declarations, effects
@@ -207,12 +205,7 @@ def _typed_form(
     result = run_function(frame)
     ctx.called = called(frame)
     results: list[Node] = []
-    try:
-        returns = describe_return(frame, result, results)
-    except NeedStatic as need:
-        last = function.body[-1]
-        need.span = last.span if isinstance(last, s.Return) else function.span
-        raise
+    returns = _returns(frame, function, result, results)
     require_unobserved_choices(ctx, results)
     unallocated = object_attributes.without_unread(frame, (*ctx.prologue, *ctx.out))
     body = stored(
@@ -246,6 +239,16 @@ def _typed_form(
         frozenset(inputs.alone), ctx.asks_layout, guarded=frozenset(ctx.guarded - ctx.unguarded),
         preferred=frozenset(ctx.preferred),
     )  # fmt: skip
+
+
+def _returns(frame: Frame, function: s.Function, result: Value, results: list[Node]) -> Return:
+    """Return how results are returned. An integer that has to be static is so for the `return`."""
+    try:
+        return describe_return(frame, result, results)
+    except NeedStatic as need:
+        last = function.body[-1]
+        need.span = last.span if isinstance(last, s.Return) else function.span
+        raise
 
 
 def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:

@@ -43,7 +43,7 @@ from ...lowering.ir.rewrite import rename
 from ...lowering.ir.walk import reads
 from ..elaborate.captures.inputs import GroupSpec, NumberSpec, Spec
 from ..elaborate.normalize import build
-from ..elaborate.scope import assigned_names, parts, plain_names
+from ..elaborate.scope import assigned_names, names_in, parts, plain_names
 from ..elaborate.typed import Argument, Constant, Many, New, Return, Typed
 from ..source import surface as s
 from ..values.types import Kind
@@ -129,9 +129,10 @@ def further_parameters(request: Request) -> tuple[str, ...]:
             assert_never(request)
 
 
-def with_fresh_names(request: Request, known: AbstractSet[str]) -> Request:
-    """Return a request whose further parameters have other names than known ones: `t2_x` where a
-    function has a parameter `t_x`."""
+def with_fresh_names(request: Request, known: AbstractSet[str], function: s.Function) -> Request:
+    """Return a request whose further parameters have other names than the parameters of a function,
+    and than all that it mentions, which would mean them: `t2_x` where it has a parameter `t_x`."""
+    known = known | {name.id for stmt in function.body for name in names_in(stmt)}
     number = 2
     while isinstance(request, CotangentProduct | TangentProduct):
         if known.isdisjoint(further_parameters(request)):
@@ -311,16 +312,22 @@ class _Case:
         outputs = self.outputs_named(request.outputs)
         names = further_parameters(request)
         given = [self.given(*pair) for pair in zip(names, outputs, strict=True)]
-        for one in self.all_outputs():
-            if one.node.dtype.kind == "f" and one not in outputs and request.all_outputs:
-                text = f"its output `{one.name}` has no cotangent: name its `outputs`"
-                raise self.refused(text)
+        if request.all_outputs:
+            self.require_all(outputs)
         made = adjoint(
             self.checked(zip(given, outputs, strict=True)),
             [one.node for one in inputs], [one.node for one in outputs], given, request.memory,
         )  # fmt: skip
         found = _with_leaves(trees, made.cotangents)
         return self.returning(made, found, request.single)
+
+    def require_all(self, outputs: Sequence[_Output]) -> None:
+        """Refuse outputs that have no cotangent: which arguments are written, types decide."""
+        known = [one for one in self.all_outputs() if one.node.dtype.kind in "fc"]
+        if missing := [one.name for one in known if one not in outputs]:
+            names = ", ".join(f'"{one.name}"' for one in known)
+            text = f"its output `{missing[0]}` has no cotangent"
+            raise self.refused(text, f"name the `outputs` that have one, of {names}")
 
     def tangent_product(self, request: TangentProduct) -> Typed:
         """Return what takes tangents of parameters, and returns those of outputs."""
@@ -486,17 +493,19 @@ class _Case:
         return chosen
 
     def all_outputs(self) -> list[_Output]:
-        """Return what is returned, then what is written of the arguments."""
+        """Return what is returned, then what is written of the arguments; one that has the name of
+        what is returned, and is another array, is `x_argument`."""
         leaves = _leaves_of(self.typed.returns)
         names = self.returned_names if len(leaves) == len(self.returned_names) else ()
         found = [
             replace(one, name=name or one.name)
             for leaf, name in zip_longest(leaves, names) for one in self.returned(leaf)
         ]  # fmt: skip
-        nodes = {one.node for one in found}
+        nodes, taken = {one.node for one in found}, {one.name for one in found}
         for path, parameter in zip(self.typed.passed, self.procedure.parameters, strict=True):
             if parameter.written and parameter.node not in nodes:
-                found.append(_Output(_name(path), parameter.node))
+                name = f"{_name(path)}{'_argument' * (_name(path) in taken)}"
+                found.append(_Output(name, parameter.node))
         return found
 
     def returned(self, returns: Return) -> Iterator[_Output]:

@@ -57,11 +57,11 @@ from .letters import (
 )
 from .spelling import element_text, folded, index_text, value_text
 
-_INDENT = "    "
+INDENT = "    "
 RESERVED = frozenset({
     *vars(builtins), *OPS, *PAIR_OPS, *keyword.kwlist, *dtypes.BY_SHORT, "bool_", "clamp", "clip",
-    "comment", "inf", "maximum", "mean", "memory", "minimum", "nan", "np", "pad", "pi", "prod",
-    "square", "where", "wrap",
+    "comment", "inf", "maximum", "mean", "memory", "minimum", "nan", "np", "of_rank", "ordinal",
+    "pad", "pi", "prod", "rank", "square", "where", "wrap",
 })  # fmt: skip
 """What no array may be called: words of the language."""
 _CHECKED = frozenset(("CD0301", "CD0302", "CD0407", "CD0445", "CD0461", "CD0464", "CD0601"))
@@ -74,28 +74,29 @@ def source_text(
     name: str,
     results: Sequence[Node],
     spelled: Mapping[int, str] = MappingProxyType({}),
-    parameters: Sequence[str] = (),
+    taken: Sequence[str] = (),
+    head: str = "",
 ) -> str:
     """Return the text of a function that computes what a procedure does, and returns `results`.
 
-    `spelled` is what arrays are called, by their ids, and `parameters` what the function takes
-    where that is not its arrays. It prints nothing. Precondition: no `Reduce`. Raises
-    NotDifferentiable for what the language has no text for.
+    `spelled` is what arrays are called, by their ids, `taken` the names that nothing else may have,
+    and `head` the parameters where these are not the arrays. It prints nothing.
+    Precondition: no `Reduce`. Raises NotDifferentiable for what the language has no text for.
     """
     body = rewrite(procedure.body, Rewrite(expr=folded))
     procedure = with_copies_under_tests(replace(procedure, body=body))
-    text = _text_of(procedure, spelled, parameters)
+    text = _text_of(procedure, spelled, taken)
     lines = [*text.declarations(), *text.body(procedure.body, 1)]
     names = [text.scope.node(p.node).partition("[")[0] for p in procedure.parameters]
     if results:
-        lines.append(f"{_INDENT}return {', '.join(map(text.scope.node, results))}")
-    return "\n".join((f"def {name}({', '.join(parameters or names)}):", *lines, ""))
+        lines.append(f"{INDENT}return {', '.join(map(text.scope.node, results))}")
+    return "\n".join((f"def {name}({head or ', '.join(names)}):", *lines, ""))
 
 
-def _text_of(procedure: Procedure, spelled: Mapping[int, str], parameters: Sequence[str]) -> _Text:
+def _text_of(procedure: Procedure, spelled: Mapping[int, str], taken: Sequence[str]) -> _Text:
     """Return the writer of a procedure, with a name for all that has one in the whole function."""
     scope = Scope(nodes=dict(spelled))
-    for number, word in enumerate((*sorted(RESERVED), *parameters)):
+    for number, word in enumerate((*sorted(RESERVED), *taken)):
         scope.symbols[Symbol(word, -(10**6) - number)] = word
     for parameter in procedure.parameters:
         name = _named(parameter.node, scope)
@@ -168,7 +169,7 @@ class _Text:
             if node.id in self.allocated or use is None and node not in p.results:
                 continue
             if not (isinstance(use, Assign) and use.target.node == node and _creates(use)):
-                yield _INDENT + self.creation(node)
+                yield INDENT + self.creation(node)
 
     def creation(self, node: Node) -> str:
         """Return the statement that creates an array of zeros, or a number."""
@@ -190,11 +191,11 @@ class _Text:
             is_guarded = isinstance(stmt, Assign) and _is_of_letters(stmt) and len(new) > 1
             lines += new[1:] if is_guarded and new[0] == guard else new
             guard = new[0] if is_guarded else "" if new else guard
-        return lines or [_INDENT * depth + "pass"]
+        return lines or [INDENT * depth + "pass"]
 
     def statement(self, stmt: Statement, depth: int) -> list[str]:
         """Return the lines of a statement."""
-        indent = _INDENT * depth
+        indent = INDENT * depth
         match stmt:
             case Assign():
                 return [indent + line for line in self.assign(stmt)]
@@ -207,8 +208,8 @@ class _Text:
             case While(prelude, test, body):
                 if prelude:
                     stop = [
-                        f"{indent}{_INDENT}if not ({self.expr(test)}):",
-                        f"{indent}{_INDENT * 2}break",
+                        f"{indent}{INDENT}if not ({self.expr(test)}):",
+                        f"{indent}{INDENT * 2}break",
                     ] * (test != Const(True, dtypes.bool_))
                     inside = [line for s in prelude for line in self.statement(s, depth + 1)]
                     return [f"{indent}while True:", *inside, *stop, *self.body(body, depth + 1)]
@@ -248,7 +249,7 @@ class _Text:
         name = fault.kind.removeprefix("Cd")
         name = name if hasattr(builtins, name) else "ValueError"
         message = re.sub(r"\{\d+\}", "...", fault.message).removeprefix(f"{name}: ")
-        return [f"if not {known}:", f"{_INDENT}raise {name}({message!r})"]
+        return [f"if not {known}:", f"{INDENT}raise {name}({message!r})"]
 
     def expr(self, expr: Expr) -> str:
         """Return an expression as text."""
@@ -275,8 +276,8 @@ class _Text:
             return lines
         head = f"if {inner.expr(guard)}:"
         if _is_of_letters(stmt):
-            return [head, *(_INDENT + line for line in lines)]
-        return [text for line in lines for text in (head, _INDENT + line)]
+            return [head, *(INDENT + line for line in lines)]
+        return [text for line in lines for text in (head, INDENT + line)]
 
     def with_sizes(self, stmt: Assign, bare: set[Symbol]) -> _Text:
         """Return the writer of a statement, which spells the ends of ranges as sizes of its arrays:

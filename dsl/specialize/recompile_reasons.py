@@ -155,6 +155,9 @@ def _array_changes(name: str, now: ArraySpec, before: ArraySpec) -> Iterator[str
         yield f"{name} has shape {now.shape}, and had {had}"
     elif (now.strides, now.placed) != (before.strides, before.placed):
         yield f"{name} lies in memory {_layout(now)}, and lay {_layout(before)}"
+    if now.swapped != before.swapped:
+        order, had = ("another", "this") if now.swapped else ("this", "another")
+        yield f"{name} is in {order} machine's byte order, and was in {had} machine's"
     if now.listed != before.listed:
         yield f"{name} is a list, and was none" if now.listed else f"{name} was a list, and is none"
 

@@ -164,7 +164,7 @@ def _array_spec(value: object, name: str) -> ArraySpec | None:
     if not looks_like_array(value):
         return None
     layout = describe(value, name)
-    return ArraySpec(layout.dtype, layout.shape, layout.strides)
+    return ArraySpec(layout.dtype, layout.shape, layout.strides, swapped=not layout.native)
 
 
 def looks_like_array(value: object) -> bool:

@@ -412,7 +412,7 @@ def _vectorized_reads(
     sizes[:1] = [min(n, _MAX_READS) for n in sizes[:1]]
     if math.prod(sizes) > 2 * _MAX_READS:
         return None
-    grid = np.indices(sizes).reshape(len(sizes), -1)
+    grid = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
     axis_values = {
         x: offsets + lo for x, offsets, lo in zip(domain.symbols, grid, first, strict=True)
     }

@@ -196,6 +196,8 @@ class Context:
     """Whether the memory order that NumPy gives new arrays is tracked; see `memory_order`."""
     unordered: set[Node] = field(default_factory=set)
     """Nodes of arrays whose memory order, or contiguity, in NumPy is known at run time only."""
+    swapped: dict[Node, np.dtype[Any]] = field(default_factory=dict)
+    """The dtypes of arguments that are in another byte order; see `byte_order`."""
     mixed: set[str] = field(default_factory=set)
     """Names to which iterations of a loop bind arrays of different memory orders."""
     said: set[Symbol | str] = field(default_factory=set)

@@ -507,13 +507,27 @@ def _is_numpy_dtype(name: str) -> bool:
     return True
 
 
+def named_dtype(site: Site, value: Value) -> DType | None:
+    """Return the element type that a value names, also that of a byte-swapped argument, or None."""
+    given = value.value if isinstance(value, Static) else None
+    if isinstance(given, np.dtype) and given in site.ctx.swapped.values():
+        return dtypes.from_numpy(given)  # arrays that a function creates are native
+    return dtype_object(given)
+
+
 def dtype_of(site: Site, value: Value) -> DType | None:
     """Return the element type given as `dtype=`, None for None. CdTypeError CD0447 for others."""
     if is_none(value):
         return None
-    dtype = dtype_object(value.value) if isinstance(value, Static) else None
+    dtype = named_dtype(site, value)
     if dtype is None:
-        raise error("CD0447", CdTypeError, f"{describe(value)} is not an element type", site.span)
+        named = constant(value)
+        is_swapped = isinstance(named, np.dtype) and not named.isnative
+        helps = ("new arrays are in this machine's byte order: convert the result",)
+        raise error(
+            "CD0447", CdTypeError, f"{describe(value)} is not an element type", site.span,
+            helps=helps if is_swapped or str(named)[:1] in ("<", ">") else (),
+        )  # fmt: skip
     return dtype
 
 

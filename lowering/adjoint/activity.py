@@ -12,6 +12,7 @@ from ..ir.assignments import Assign, Block, Permute, Statement
 from ..ir.expressions import Apply, Cast, Expr, Read, Select
 from ..ir.node import Node
 from .derivative_rules import differentiated, influences
+from .rules import BY_RULE
 
 Body = tuple[Statement, ...]
 
@@ -59,6 +60,8 @@ def differentiable_reads(expr: Expr) -> list[Read]:
     match expr:
         case Read(node, _):
             return [expr] if node.dtype.kind in "fc" else []
+        case Apply(op, args) if op.name == BY_RULE:
+            return [read for arg in args[1::2] for read in differentiable_reads(arg)]
         case Apply(op, args) if op.result != "bool":
             return [read for arg in args for read in differentiable_reads(arg)]
         case Cast(value, dtype) if dtype.kind in "fc" and value.dtype.kind in "fc":

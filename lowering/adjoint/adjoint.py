@@ -58,6 +58,7 @@ from .checkpoints import Checkpoints, Memory
 from .complex_rules import as_type
 from .contributions import with_joined_contributions
 from .derivative_rules import Operand, applied, outer_reads, require_closed, require_taken
+from .exchanged import with_arguments_at_end
 from .extremes import at_points, points_of, positioned
 from .gathers import gathered
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
@@ -100,6 +101,7 @@ def adjoint(
     Precondition: no `Reduce`. Postcondition: the results are those of the procedure, then the
     cotangent of each input. Raises NotDifferentiable.
     """
+    procedure, outputs = with_arguments_at_end(procedure, outputs)
     inside = {s.symbol for stmt in procedure.body for s in within(stmt) if isinstance(s, Let)}
     measured: frozenset[Symbol] = frozenset()
     while True:

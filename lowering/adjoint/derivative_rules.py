@@ -15,13 +15,22 @@ from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ..ir.assignments import Alloc, Block, DerivativeRule, LinearMap, Procedure, Statement
-from ..ir.expressions import Expr, Read, rebuild
+from ..ir.expressions import Apply, Expr, Read, rebuild, walk
 from ..ir.indexing import Affine, substitute, var
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, is_same_list, map_statements, rename, rewrite
-from ..ir.walk import binds, direct_reads, direct_writes, reads, statements, writes
+from ..ir.ops import Op
+from ..ir.rewrite import Rewrite, map_statements, rename, rewrite
+from ..ir.walk import (
+    binds,
+    direct_reads,
+    direct_writes,
+    expressions_of,
+    reads,
+    statements,
+    writes,
+)
 from .kept import Names
-from .rules import NotDifferentiable
+from .rules import BY_RULE, NotDifferentiable
 from .simplify import simplified
 
 Body = tuple[Statement, ...]
@@ -55,22 +64,42 @@ def outside_rules(body: Body, change: Callable[[Body], Body]) -> Body:
     return map_statements(change(emptied), put_back) if inside else change(body)
 
 
+def by_rule(value: Expr, pairs: Sequence[tuple[Expr, Expr]]) -> Expr:
+    """Return a value whose derivative is the sum of those of some operands, each times a factor."""
+    args = (value, *(one for pair in pairs for one in pair))
+    return Apply(Op(BY_RULE, len(args), "f", lambda value, *_: value), args, value.dtype)
+
+
+def without_rule(value: Expr, name: str) -> Expr:
+    """Return an operand that has no derivative, and what it is called in errors."""
+    return Apply(Op(name, 1, "f", lambda value: value), (value,), value.dtype)
+
+
 def uses_rules(procedure: Procedure) -> bool:
-    """Whether some block has a rule."""
-    return any(isinstance(s, Block) and s.rule is not None for s in statements(procedure.body))
+    """Whether some block or value has a rule."""
+    inside = statements(procedure.body)
+    return any(isinstance(s, Block) and s.rule is not None for s in inside) or any(
+        isinstance(part, Apply) and part.op.name == BY_RULE
+        for stmt in inside for value in expressions_of(stmt) for part in walk(value)
+    )  # fmt: skip
 
 
 def without_rules(procedure: Procedure) -> Procedure:
-    """Return a procedure whose blocks have no rules; it computes nothing for these alone."""
+    """Return a procedure whose blocks and values have no rules; it computes nothing for these
+    alone."""
+
+    def plain(expr: Expr) -> Expr:
+        new = rebuild(expr, plain, lambda index: index)
+        return new.args[0] if isinstance(new, Apply) and new.op.name == BY_RULE else new
 
     def change(stmt: Statement) -> Body:
         if isinstance(stmt, Block) and stmt.rule is not None:
             return (replace(stmt, rule=None),)
         return (stmt,)
 
-    body = map_statements(procedure.body, change)
-    if is_same_list(body, procedure.body):
+    if not uses_rules(procedure):
         return procedure
+    body = map_statements(rewrite(procedure.body, Rewrite(plain)), change)
     return simplified(replace(procedure, body=body))
 
 

@@ -35,6 +35,9 @@ def source_name(op: str) -> str:
     return {"round_to": "np.round", "round_decimal": "np.round"}.get(op, op)
 
 
+BY_RULE = "by_rule"
+"""The operation whose value is its first operand, and whose others are operands and the partial
+derivatives that a rule of the user says for them, in turn."""
 Partials = tuple[Expr | None, ...]
 Rule = Callable[[Apply], Partials]
 
@@ -240,7 +243,14 @@ def _gauss(x: Expr, factor: float) -> Expr:
     return _scaled(_call("exp", apply("neg", _square(x))), factor)
 
 
+def _given(expr: Apply) -> Partials:
+    """Return the partial derivatives that are operands themselves."""
+    factors = expr.args[2::2]
+    return (None, *(one for factor in factors for one in (factor, None)))
+
+
 _RULES: dict[str, Rule] = {
+    BY_RULE: _given,
     "neg": _of_one(lambda x, y: number(-1.0, x.dtype)),
     "abs": _of_one(lambda x, y: _call("sign", x)),
     **dict.fromkeys(("zero", "round_to", "round_decimal"), lambda expr: (None,) * len(expr.args)),

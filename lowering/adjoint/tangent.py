@@ -42,6 +42,7 @@ from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from .activity import active_nodes, differentiable_reads
 from .derivative_rules import Operand, applied, require_closed, require_taken
+from .exchanged import with_arguments_at_end
 from .extremes import at_position, points_of, positioned
 from .kept import Names
 from .normalize import normalized
@@ -70,6 +71,7 @@ def tangent(
     no `Reduce`. Postcondition: the results are those of the procedure, then the tangent of each
     output. Raises NotDifferentiable.
     """
+    procedure, outputs = with_arguments_at_end(procedure, outputs)
     names = Names.above(procedure)
     body = with_origins(procedure.body, names, inputs)
     active = active_nodes(_with_exchanges(body), inputs, outputs)

@@ -199,7 +199,8 @@ def _add_loop(domain: Points, loop: For, is_needed: bool, call_values: CallValue
     if lo is None or hi is None:
         text = "how often this loop runs is known only at run time: one iteration is counted"
         domain = _assume(domain, text, loop.span)
-        lo, hi = lo or 0, (lo or 0) + loop.step
+        lo = 0 if lo is None else lo
+        hi = lo + loop.step
     count = len(domain.weight)
     lo = np.broadcast_to(np.asarray(lo, np.int64), (count,))
     trip_counts = np.maximum(0, -((lo - np.asarray(hi, np.int64)) // loop.step))

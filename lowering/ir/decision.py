@@ -22,8 +22,13 @@ Outcome = Literal[
 
 
 def is_thorough(target: Target) -> bool:
-    """Whether all passes run, not only those that a bit of a result may depend on."""
+    """Whether all passes run, not only those that decide bits or shorten the program at once."""
     return not target.short
+
+
+def always(_: Target) -> bool:
+    """Whether a pass of the short pipeline, too, does something: for every target."""
+    return True
 
 
 class Reason(Enum):

@@ -110,7 +110,8 @@ class Settings:
         False, "on `cuda`, the device prints its log line by line, and records nothing"
     )
     pipeline: Literal["whole", "short"] = _setting(
-        "whole", "`short` runs only passes that decide bits: compiled sooner, for slower code"
+        "whole",
+        "`short` runs few passes, and `-O1` in the C compiler: compiled sooner, for slower code",
     )
     stop_after: str = _setting("", "the last pass to run, `lower` for none; empty runs all of them")
     dump_dir: str = _setting(

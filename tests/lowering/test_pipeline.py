@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from types import ModuleType
 
@@ -16,6 +17,7 @@ from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import permuted_nodes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import PASSES, optimize
@@ -81,3 +83,16 @@ def test_zeros_that_nothing_writes_are_no_result_of_loops() -> None:
         assert not any(
             "after its loops" in placement[one].why for one in program.locals if one.id == node.id
         )
+
+
+def test_the_short_pipeline_has_few_loops_more_than_the_whole_one() -> None:
+    lines = [f"    a{k} = x * {k}.5 + a{k - 1}" for k in range(1, 40)]
+    text = "\n".join(["def f(x):", "    a0 = x + 1", *lines, "    return a39"])
+    function = pe.cd_from_source(text)
+    program = lower(function.procedure(np.zeros(5)))
+    whole, _ = optimize(program, HOST)
+    short, _ = optimize(program, replace(HOST, short=True))
+    loops, more = (
+        sum(isinstance(stmt, For) for stmt in one.kernels[0].body) for one in (whole, short)
+    )
+    assert loops == 1 and more < 5

@@ -32,6 +32,9 @@ SHAPES = rows(
     x.reshape(-1)
     x.reshape(x.size, 1)
     x.reshape((1, -1), order='F')
+    x.ravel().reshape(x.shape, order='F')
+    np.reshape(x.ravel(), (x.shape[1], -1), order='F')
+    np.reshape(x.ravel(), (x.shape[1], -1), order='A')
     x.reshape(-1, order='C')
     x.reshape(x.shape)[0]
     np.ravel(x)

@@ -8,10 +8,10 @@ static inline int64_t bytes_of(int64_t count, int64_t extent)
     return __builtin_mul_overflow(count, extent, &bytes) ? INT64_MAX : bytes;
 }
 
-//! apart
+//! compiler_barrier
 /* Keep what an iteration of a loop reads and writes apart from other iterations: no vectors are
    made, and no value is kept for later ones. */
-static inline void apart(void) { __asm__ volatile("" ::: "memory"); }
+static inline void compiler_barrier(void) { __asm__ volatile("" ::: "memory"); }
 
 //! zeroed
 static inline void *zeroed(int64_t bytes)

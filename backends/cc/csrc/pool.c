@@ -14,7 +14,7 @@
 
 typedef struct {
     size_t room;  // behind this head
-    char apart[56];
+    char padding[56];
 } Block;
 
 static struct {

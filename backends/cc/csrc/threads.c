@@ -46,7 +46,7 @@ enum {
 typedef struct {
     _Atomic int64_t next; /* the first chunk that nobody has taken */
     int64_t end;
-    char apart[LINE - 2 * sizeof(int64_t)];
+    char padding[LINE - 2 * sizeof(int64_t)];
 } share;
 
 typedef struct {

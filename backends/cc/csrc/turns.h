@@ -1,15 +1,15 @@
-// Lines of memory as columns: to[gap*i + j] = from[apart*j + i]. Pieces of two lines are in one
+// Lines of memory as columns: to[gap*i + j] = from[stride*j + i]. Pieces of two lines are in one
 // vector, so that no value crosses its middle afterwards. gcc has the builtin from 12 on.
 
 //! turn_f32x8
 /* The first four elements of eight lines. */
-static inline void turn_f32x8(float *to, int64_t gap, const float *from, int64_t apart)
+static inline void turn_f32x8(float *to, int64_t gap, const float *from, int64_t stride)
 {
 #if __GNUC__ >= 12 || defined(__clang__)
     f32x8 line[4], two[4];
     for (int j = 0; j < 4; j++) {
-        const f32x4 low = *(const f32x4_at *)&from[apart*j];
-        const f32x4 high = *(const f32x4_at *)&from[apart*(j + 4)];
+        const f32x4 low = *(const f32x4_at *)&from[stride*j];
+        const f32x4 high = *(const f32x4_at *)&from[stride*(j + 4)];
         line[j] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
     }
     for (int j = 0; j < 2; j++) {
@@ -24,27 +24,27 @@ static inline void turn_f32x8(float *to, int64_t gap, const float *from, int64_t
     }
 #else
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 8; j++) to[gap*i + j] = from[apart*j + i];
+        for (int j = 0; j < 8; j++) to[gap*i + j] = from[stride*j + i];
     }
 #endif
 }
 
 //! turn_f64x4
 /* The first two elements of four lines. */
-static inline void turn_f64x4(double *to, int64_t gap, const double *from, int64_t apart)
+static inline void turn_f64x4(double *to, int64_t gap, const double *from, int64_t stride)
 {
 #if __GNUC__ >= 12 || defined(__clang__)
     f64x4 line[2];
     for (int j = 0; j < 2; j++) {
-        const f64x2 low = *(const f64x2_at *)&from[apart*j];
-        const f64x2 high = *(const f64x2_at *)&from[apart*(j + 2)];
+        const f64x2 low = *(const f64x2_at *)&from[stride*j];
+        const f64x2 high = *(const f64x2_at *)&from[stride*(j + 2)];
         line[j] = __builtin_shufflevector(low, high, 0, 1, 2, 3);
     }
     *(f64x4_at *)to = __builtin_shufflevector(line[0], line[1], 0, 4, 2, 6);
     *(f64x4_at *)&to[gap] = __builtin_shufflevector(line[0], line[1], 1, 5, 3, 7);
 #else
     for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 4; j++) to[gap*i + j] = from[apart*j + i];
+        for (int j = 0; j < 4; j++) to[gap*i + j] = from[stride*j + i];
     }
 #endif
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ....base.dataclass import dataclass
 from ....lowering.lower import lower
@@ -14,7 +14,7 @@ from ..routine import Routine
 from ..state import RUNTIME
 from .arena import ancestors_of
 from .private_arrays import PrivateMemory
-from .steps import Body, Step
+from .steps import Body, Node, Step
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -22,13 +22,14 @@ class PlanMemory:
     """Bytes that a run takes beside the tensors that others see."""
 
     arena: int
-    """Of the memory that the arrays share which only the plan sees."""
+    """Of the memory that arrays share which only the plan sees, and temporaries of its routines."""
     unshared: int
     """What these would take one by one."""
     temporaries: Mapping[str, int]
-    """Of the temporary arrays of one call of each routine, by name: taken and freed by the call."""
+    """Of the temporary arrays of one call of each routine alone, by name."""
     peak: int
-    """Of all at once, at most: the arena, and temporaries of steps that may run at one time."""
+    """Of all at once, at most: the arena, and temporaries that are not in it, those on the stack,
+    say, of steps that may run at one time."""
 
     def __str__(self) -> str:
         rows = [
@@ -52,8 +53,15 @@ def memory_of_plan(body: Body, private: PrivateMemory) -> PlanMemory:
     by_name: dict[str, int] = {}
     for routine, size in sizes.items():
         by_name[routine.name] = max(size, by_name.get(routine.name, 0))
-    peak = private.size + _peak(body, sizes)
-    return PlanMemory(private.size, private.unshared, by_name, peak)
+
+    def outside(step: Step) -> int:
+        if step.routine is None:
+            return 0
+        scratch = step.scratch
+        lent = scratch.size if scratch is not None and scratch in private.lent else 0
+        return max(0, sizes[step.routine] - lent)
+
+    return PlanMemory(private.size, private.unshared, by_name, private.size + _peak(body, outside))
 
 
 def _temporaries(routine: Routine) -> int:
@@ -61,16 +69,18 @@ def _temporaries(routine: Routine) -> int:
     compiled, name = routine.compiled, routine.context.device.code
     if compiled.codes.on(name).origin == "interpreted":
         return 0
+    if (known := routine.temporary_bytes) is not None:
+        return known
     backend = RUNTIME.backend(name)
     target = backend.target() if isinstance(backend, HasTarget) else HOST
     program, placement = optimize(lower(compiled.procedure), target)
     return count_operations(program, None, placement.memory).temporary
 
 
-def _peak(body: Body, sizes: Mapping[Routine, int]) -> int:
-    """Return the most bytes of temporaries at once: of a node, and on each other stream of the
-    largest of those that may run at its time."""
-    own = [_largest(body, at, sizes) for at in range(len(body.nodes))]
+def _peak(body: Body, outside: Callable[[Step], int]) -> int:
+    """Return the most bytes of temporaries outside of the arena at once: of a node, and on each
+    other stream of the largest of those that may run at its time."""
+    own = [_largest(node, outside) for node in body.nodes]
     ancestors, home = ancestors_of(body), [streams[0] for streams in body.schedule.streams]
     most = 0
     for at, size in enumerate(own):
@@ -83,8 +93,7 @@ def _peak(body: Body, sizes: Mapping[Routine, int]) -> int:
     return most
 
 
-def _largest(body: Body, at: int, sizes: Mapping[Routine, int]) -> int:
-    node = body.nodes[at]
+def _largest(node: Node, outside: Callable[[Step], int]) -> int:
     if isinstance(node, Step):
-        return 0 if node.routine is None else sizes[node.routine]
-    return max((_peak(inner, sizes) for inner in node.bodies), default=0)
+        return outside(node)
+    return max((_peak(inner, outside) for inner in node.bodies), default=0)

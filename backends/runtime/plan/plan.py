@@ -241,17 +241,19 @@ class Plan:
 
     def stats(self) -> dict[str, int]:
         """Return counts: nodes, streams, events, waits, edges, removed and added edges; and bytes:
-        of the memory that the arrays share which only the plan sees, and of these one by one."""
-        memory = self.program.memory
+        of the memory that the plan's own arrays and the temporaries of its routines share, of these
+        one by one, and of all that a run takes at its peak, as in `memory`."""
+        memory = self.memory()
         return {
             **statistics(self.program.body),
-            "arena_bytes": memory.size,
+            "arena_bytes": memory.arena,
             "unshared_bytes": memory.unshared,
+            "peak_bytes": memory.peak,
         }
 
     def memory(self) -> PlanMemory:
         """Return the bytes that a run takes beside the tensors that others see: of the plan's own
-        arrays, of the temporaries of each routine, and at its peak."""
+        arrays and temporaries, of the temporaries of each routine alone, and at its peak."""
         return memory_of_plan(self.program.body, self.program.memory)
 
     def explain(self, routine: Routine | str) -> str:

@@ -45,15 +45,9 @@ class Program:
             memory = share_memory(name, self.body, private, recorded.moved)
         else:
             require_written(name, self.body, private)
-            if not is_in_order(self.body, private, memory):
-                self.body = scheduled(recorded.nodes, 1)
-                if not is_in_order(self.body, private, memory):
-                    raise not_taken(
-                        f"`{name}` would run at once on several devices what shares memory",
-                        "make the tensors with `pe.tensor`",
-                    )
+            self.body, memory = self._in_order(memory, max_streams)
         self.memory = memory
-        """That of the arrays that only the plan sees."""
+        """That of the arrays that only the plan sees, and of temporaries."""
         self.arguments: dict[str, bool] = {}
         """The names of what a run may give, and whether it is written."""
         for step in self.body.steps:
@@ -76,6 +70,26 @@ class Program:
         self._homes: dict[Body, list[Stream | None]] = {}
         self._place(self.body, home, 0)
         self.is_serial = not self._streams and not self.body.has_control_flow
+
+    def _in_order(
+        self, memory: PrivateMemory, max_streams: int | None
+    ) -> tuple[Body, PrivateMemory]:
+        """Return the body, and what it takes of the memory of the plan that it is a part of, so
+        that nothing is needed at once that shares memory.
+
+        Raises CdTypeError CD0866 where arrays would be.
+        """
+        private, less = self.recorded.private, memory.without_temporaries
+        one_stream = scheduled(self.recorded.nodes, 1)
+        for body, each in (self.body, memory), (self.body, less), (one_stream, memory):
+            if is_in_order(body, private, each):
+                return body, each
+        if is_in_order(one_stream, private, less):
+            return one_stream, less
+        raise not_taken(
+            f"`{self.name}` would run at once on several devices what shares memory",
+            "make the tensors with `pe.tensor`",
+        )
 
     def of(self, nodes: Sequence[Node], name: str, max_streams: int | None) -> Program:
         """Return the program of some of the nodes."""
@@ -132,7 +146,7 @@ class Program:
             for field in self.recorded.on_host:
                 queue_copy(queue, field.newest(), field.host)
             recorded = RUNTIME.recording(logged) is not None
-            frame = Frame({}, inputs, {}, "", recorded)
+            frame = Frame({}, inputs, {}, "", recorded, lent=self.memory.lent)
 
             def run() -> None:
                 self._run(frame, cancelled.is_set, record)

@@ -12,7 +12,7 @@ Nodes name physical arrays. In a loop whose arrays change places a name may stan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import field as item
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -38,6 +38,32 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Scratch:
+    """Memory for the temporaries of one step, which it needs while it runs."""
+
+    label: str
+    size: int
+    """In bytes."""
+
+
+class Lent:
+    """Memory that a plan lends a step for its temporaries."""
+
+    __slots__ = ("_routine", "_run", "memory")
+
+    def __init__(self, memory: Array, routine: Any) -> None:
+        self.memory, self._routine = memory, routine
+        self._run: Run | None = None
+
+    @property
+    def run(self) -> Run:
+        """The call there with the arrays of the routine itself, bound when it is needed first."""
+        if self._run is None:
+            self._run = self._routine.bind(self._routine.arrays, self.memory)
+        return self._run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Counter:
     """The number of the iteration of a loop, from 0: an argument of routines and of predicates."""
 
@@ -60,6 +86,8 @@ class Frame:
     """Whether a trace or a log observes the run."""
     given: Mapping[int, Any] | None = None
     """Arrays for arguments of a routine by position, in place of `inputs` by name."""
+    lent: Mapping[Scratch, Lent] = item(default_factory=dict)
+    """The memory of temporaries; calls allocate that of steps that are not in it."""
 
     def array(self, buffer: Buffer) -> Array:
         """Return the array that a name stands for."""
@@ -82,7 +110,7 @@ class Step:
     """Returns what queues the work as a step of a graph; raises NotCapturable."""
     note: Callable[[], None]
     """Records the versions that it makes; called in program order when a run is queued."""
-    arguments: Mapping[str, bool] = MappingProxyType({})
+    arguments: Mapping[str, bool] = item(default_factory=dict)
     """The names of what a run may give it, and whether it writes that."""
     require: Callable[[Mapping[str, Any]], None] | None = None
     """Raises where inputs of a run do not fit."""
@@ -92,6 +120,8 @@ class Step:
     """The routine that is called, if it is a call."""
     stream: Any = None
     """The stream that the call itself would have queued it on."""
+    scratch: Scratch | None = None
+    """The temporaries that the plan may lend it memory for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..memory import Buffer
 from ..parameter_slots import Argument
 from ..routine import Routine
 from .graph import Resource
-from .steps import Counter, Frame, Memory, Run, Step
+from .steps import Counter, Frame, Memory, Run, Scratch, Step
 
 ARGUMENTS = Memory("arguments")
 """The memory of all arrays that are arguments: any two of them may be the same."""
@@ -68,13 +69,15 @@ def routine_step(
             (writes if parameter.written else reads).append(ARGUMENTS)
     if merged is not None:
         reads.append(merged)
-    work = _RoutineWork(routine, given, merged)
+    size = routine.arena_bytes
+    scratch = Scratch(f"temporaries of {routine.name}", size) if size else None
+    work = _RoutineWork(routine, given, merged, scratch)
     work.require({})
     device = routine.context.device.name
     return Step(
         routine.name, "routine", (device,), tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys(writes)), work.bind, work.prepare, work.note, work.names,
-        work.require, line, routine, routine.context.stream,
+        work.require, line, routine, routine.context.stream, scratch,
     )  # fmt: skip
 
 
@@ -106,17 +109,23 @@ class _RoutineWork:
     routine: Routine
     given: Arguments
     merged: Buffer | None
+    scratch: Scratch | None = None
 
     def bind(self, frame: Frame) -> Run:
         """Return the call with the arrays of a frame."""
         routine = self.routine
         moved = frame.arrays and any(held in frame.arrays for held in routine.buffers.values())
+        lent = None if self.scratch is None else frame.lent.get(self.scratch)
         if routine.static_run is not None and not moved and not frame.recorded:
-            return routine.static_run
+            return routine.static_run if lent is None else lent.run
         arrays: dict[int, Any] = {at: frame.array(held) for at, held in routine.buffers.items()}
         if self.merged is not None:
             arrays |= dict.fromkeys(routine.compiled.merged, frame.array(self.merged))
-        bind = routine.recorded if frame.recorded else routine.bind
+        bind: Callable[[Mapping[int, Any]], Run] = routine.bind
+        if frame.recorded:
+            bind = routine.recorded
+        elif lent is not None:
+            bind = partial(routine.bind, arena=lent.memory)
         if frame.given:
             return bind({**arrays, **frame.given})
         late: dict[int, Any] = {}

@@ -72,6 +72,8 @@ class ArraySpec:
     placed: bool = False
     """Whether it resides on a device, in a layout other than C order."""
     nearest: int | None = None
+    swapped: bool = False
+    """Whether it is in another byte order than this machine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,9 +447,11 @@ class Inputs:
     def _value(self, ctx: Context, path: Path, spec: Spec, given: Any, span: Span) -> Value:
         """Return the value of an input that is given, by its specification."""
         match spec:
-            case ArraySpec(dtype, shape, strides, listed, placed, nearest):
+            case ArraySpec(dtype, shape, strides, listed, placed, nearest, swapped):
                 layout = dtype, shape, strides, placed, nearest
                 node = self.node(ctx, path, path.label, *layout)
+                if swapped:
+                    ctx.swapped[node] = np.asarray(given).dtype
                 return replace(ctx.whole(node, span), listed=listed, given=(id(given), path))
             case NumberSpec(kind):
                 self.number_ids[path] = id(given)
@@ -483,10 +487,8 @@ class Inputs:
         path = self._represented(path)
         if path not in self.nodes:
             ctx.serial += 1
-            extents = tuple(
-                const(n) if n is not None else ctx.size(f"{label}_{axis}")
-                for axis, n in enumerate(shape)
-            )
+            sizes = enumerate(shape)
+            extents = tuple(ctx.size(f"{label}_{at}") if n is None else const(n) for at, n in sizes)
             node = Node(ctx.serial, label, extents, dtype, strides, None, "", placed, nearest)
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)

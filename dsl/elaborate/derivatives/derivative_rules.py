@@ -17,6 +17,8 @@ import numpy as np
 
 from ....base.dataclass import dataclass
 from ....base.diagnostic import CdError, CdTypeError, Span
+from ....lowering.adjoint.derivative_rules import without_rules
+from ....lowering.adjoint.simplify import simplified
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import (
     Alloc,
@@ -44,6 +46,7 @@ from ..normalize import build
 from ..scope import Frame
 from ..storage import stored
 from .derived_calls import source_of_call
+from .pointwise_rules import PointwiseCall
 
 Role = Literal["argument", "output", "cotangent", "tangent", "zero"]
 Inline = Callable[..., Value]
@@ -72,6 +75,10 @@ class CallRules(Protocol):
     @property
     def tangents(self) -> CallRule | None:
         """The forward derivative."""
+
+    @property
+    def written(self) -> Mapping[str, CallRule]:
+        """Those that are no transposes, by kind: `cotangents`, `tangents`."""
 
 
 def rules_of(frame: Frame, function: Any) -> CallRules | None:
@@ -102,12 +109,12 @@ def call_by_rule(
     """
     call = _Call(decorated, frame, function, span)
     ctx, before = frame.ctx, frame.ctx.serial
-    if ctx.pointwise:
-        raise call.refused("is called at index letters", "call it with whole arrays before")
     surface, lookup = source_of_call(frame, function, args, keywords, span)
     known = call.by_name(surface, args, keywords)
     for name, (path, value) in (defaults_of(frame, surface, function) or {}).items():
         known.setdefault(name, frame.inputs.wrap(ctx, path, value, True, span))
+    if ctx.pointwise:
+        return call.at_letters(rules, known)
     values = {name: call.own(value, name, call.inputs) for name, value in known.items()}
     names = [param.name for param in surface.params if param.kind != "keyword"]
     given = tuple(values[name] for name in names[: len(args)])
@@ -172,6 +179,29 @@ class _Call:
             raise self.refused("takes any number of arguments", "give each parameter a name")
         names = [param.name for param in surface.params if param.kind != "keyword"]
         return {**dict(zip(names, args, strict=False)), **keywords}
+
+    def at_letters(self, rules: CallRules, known: Mapping[str, Value]) -> Value:
+        """Return the value of a call at the points of index letters."""
+        ctx, derives = self.ctx, self.ctx.derives
+
+        def inlining(left: tuple[str, ...]) -> Callable[[Any, Mapping[str, Value]], Value]:
+            def inline(function: Any, named: Mapping[str, Value]) -> Value:
+                with self.deriving(left, function):
+                    return self.decorated(self.frame, function, (), named, self.span)
+
+            return inline
+
+        value = inlining(())(self.function, known)
+        if ctx.uses is not None:  # the ranges of the letters follow from what the function reads
+            return value
+        result = value
+        for n, kind in reversed([*enumerate(derives)]):  # what is derived last comes first
+            rule = rules.written.get(kind) or next(iter(rules.written.values()))
+            call = PointwiseCall(
+                self.frame, self.function, rule, self.span, inlining(derives[n + 1 :])
+            )
+            result = call.with_partials(known, value, result)
+        return result
 
     def own(self, value: Value, label: str, nodes: list[Node], above: int | None = None) -> Value:
         """Return a value in arrays of its own, which `nodes` receives: new ones, or those with an
@@ -274,7 +304,9 @@ class _Call:
             span,
         )
         built = build(procedure)
-        if read := set(reads_of(built.body)).intersection(zeros.values()):
+        if read := set(reads_of(simplified(without_rules(built)).body)).intersection(
+            zeros.values()
+        ):
             name = next(iter(read)).label
             text = f"is not linear in `{name}`, so that it has no transpose"
             raise self.misfit(rule, text, "give the other rule, too: `vjp_rule` or `jvp_rule`")
@@ -311,15 +343,22 @@ class _Call:
         """Elaborate a rule: what uses it is differentiated fewer times from then on. It may call
         its function."""
         ctx = self.ctx
-        derives, active = ctx.derives, ctx.active
         kind = "tangents" if rule.of is None else "cotangents"
-        ctx.derives = derives[derives.index(kind) + 1 :]
-        ctx.active = tuple(one for one in active if one is not rule.function.surface)
+        left = ctx.derives[ctx.derives.index(kind) + 1 :]
+        with self.deriving(left, rule.function), not_always(ctx, ctx.assumptions):
+            yield
+
+    @contextmanager
+    def deriving(self, derives: tuple[str, ...], function: Any) -> Iterator[None]:
+        """Elaborate a function, which may call itself, of which so much is derived."""
+        ctx = self.ctx
+        before = ctx.derives, ctx.active
+        ctx.derives = derives
+        ctx.active = tuple(one for one in ctx.active if one is not function.surface)
         try:
-            with not_always(ctx, ctx.assumptions):
-                yield
+            yield
         finally:
-            ctx.derives, ctx.active = derives, active
+            ctx.derives, ctx.active = before
 
     def _arguments(
         self,

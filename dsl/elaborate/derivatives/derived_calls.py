@@ -39,9 +39,7 @@ def source_of_call(
     if not hasattr(function, "__cd_for_values__"):
         source = function.__cd_function__()
         return source
-    numbers: list[object] = []
-    given = [_stand_in(value, numbers, span) for value in args]
-    named = {name: _stand_in(value, numbers, span) for name, value in keywords.items()}
+    given, named, numbers = _stand_ins(args, keywords, span)
     path, origin = way_to(frame, function), function
     for step in _STEPS:
         while hasattr(origin, step):
@@ -49,12 +47,45 @@ def source_of_call(
     if isinstance(origin, FunctionType):  # replaced code is derived again
         compare(frame, below(path, "__code__"), origin.__code__)
     surface, lookup, typed = function.__cd_for_values__(given, named, numbers)
-    if typed.has_rules and frame.ctx.derives:
-        text = f"`{function.__name__}` is differentiated again here, and uses derivative rules"
-        helps = ("differentiate it by itself: `pe.gradient(pe.gradient(f, ...), ...)`",)
-        raise error("CD0480", CdTypeError, text, span, helps=helps)
     _adopt_guards(frame, typed, function, function.derived_lookup)
     return surface, lookup
+
+
+def rules_of_call(
+    function: Any, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
+) -> Any:
+    """Return the derivatives of a derivative that uses rules of the user, which its source does not
+    have: as rules of its own; None for any other function.
+
+    CdTypeError CD0480 for one of several kinds of outputs.
+    """
+    if not hasattr(function, "__cd_for_values__"):
+        return None
+    given, named, numbers = _stand_ins(args, keywords, span)
+    if not function.__cd_for_values__(given, named, numbers)[2].has_rules:
+        return None
+    names = [*function.__signature__.parameters]
+    values = {**dict(zip(names, args, strict=False)), **keywords}
+    floats = [name for name in names if name in values and _is_of_floats(values[name])]
+    rules = function.__cd_rules__(tuple(floats))
+    if rules is None:
+        text = f"`{function.__name__}` is differentiated again here, and uses derivative rules"
+        helps = ("call `pe.gradient(f, ...)` or `pe.vjp(f, ...)`, of arrays and numbers",)
+        raise error("CD0480", CdTypeError, text, span, helps=helps)
+    return rules
+
+
+def _is_of_floats(value: Value) -> bool:
+    return isinstance(value, Array | Scalar) and value.kind.dtype.kind == "f"
+
+
+def _stand_ins(
+    args: Sequence[Value], keywords: Mapping[str, Value], span: Span
+) -> tuple[list[object], dict[str, object], list[object]]:
+    """Return arguments that stand in for values, and which of them are run-time numbers."""
+    numbers: list[object] = []
+    given = [_stand_in(value, numbers, span) for value in args]
+    return given, {n: _stand_in(value, numbers, span) for n, value in keywords.items()}, numbers
 
 
 def _adopt_guards(frame: Frame, typed: Typed, function: Any, lookup: Lookup) -> None:

@@ -11,7 +11,8 @@ from ....base.diagnostic import CdAttributeError, CdError, CdTypeError, Span, ne
 from ....lowering.ir.indexing import const, multiply
 from ...source.fingerprint import is_library
 from ...values.builder import error
-from ...values.call_site import Site, array_of, dtype_object
+from ...values.byte_order import numpy_dtype
+from ...values.call_site import Site, array_of, named_dtype
 from ...values.types import Kind, join_all, kind_of_number
 from ...values.values import Array, Bound, Group, Masked, Scalar, Static, Value
 from .elementwise import arithmetic, imag, real
@@ -92,7 +93,7 @@ def _array_attribute(site: Site, value: Value, array: Array, name: str) -> Value
         case "ndim":
             return Static(array.rank)
         case "dtype":
-            return Static(dtype.numpy)
+            return Static(numpy_dtype(site.ctx, array, dtype))
         case "size":
             return as_number(total_size(array.shape))
         case "itemsize":
@@ -161,7 +162,7 @@ def result_type(site: Site, *arrays_and_dtypes: Value) -> Value:
     """
     kinds = []
     for value in arrays_and_dtypes:
-        dtype = dtype_object(value.value) if isinstance(value, Static) else None
+        dtype = named_dtype(site, value)
         kinds.append(Kind(dtype) if dtype is not None else array_of(site, value).kind)
     if not kinds:
         raise error("CD0440", CdTypeError, "`np.result_type` takes at least one value", site.span)

@@ -18,6 +18,7 @@ from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
+from ...values.byte_order import in_byte_order
 from ...values.call_site import (
     LIBRARY,
     NONE,
@@ -173,7 +174,8 @@ def cast_handler(dtype: DType, function: Callable[..., object] | None = None) ->
 
     def body(site: Site, value: Value = ZERO) -> Value:
         if function is not None and isinstance(value, Array) and value.kind == Kind(dtype):
-            return value  # NumPy's scalar types return such an argument itself
+            # NumPy's scalar types return such an argument itself
+            return in_byte_order(site.ctx, value, False, site.span)
         return converted(site, value, dtype)
 
     handler = takes(dtype.name, body)

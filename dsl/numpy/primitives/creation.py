@@ -21,6 +21,7 @@ from ...values.adapting import require_held
 from ...values.arrays import as_scalar, describe, stack
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
+from ...values.byte_order import in_byte_order, is_swapped_dtype, numpy_dtype
 from ...values.call_site import (
     NONE,
     ONE,
@@ -177,6 +178,9 @@ def array(
     is_copy = requested is True or result is not object
     if element is not None and result.kind.dtype is not element:
         result, is_copy = array_of(site, converted(site, result, element)), True
+    elif element is not None and not is_copy:
+        result = in_byte_order(site.ctx, result, is_swapped_dtype(dtype), site.span)
+        is_copy = result is not object
     if is_copy and requested is False:
         raise error(
             "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
@@ -242,6 +246,8 @@ def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> V
     element = dtype_of(site, dtype)
     a = _unlisted(site, a, element)
     if isinstance(a, Array) and element in (None, a.kind.dtype):
+        if element is not None:
+            a = in_byte_order(site.ctx, a, is_swapped_dtype(dtype), site.span)
         return a if constant(order) != "C" else _in_c_order(site, a)
     return array(site, a, dtype, order=order)
 
@@ -508,6 +514,11 @@ def finfo(function: Callable[..., object]) -> Handler:
 
 def make_dtype(site: Site, dtype: Value) -> Value:
     """Return `np.dtype(...)`, static."""
+    name = constant(dtype)
+    if isinstance(name, str) and name[:1] in ("<", ">", "!"):
+        dtype = Static(np.dtype(name))
+    if is_swapped_dtype(dtype):
+        return dtype  # to be compared; only one of an argument is the `dtype=` of a new array
     element = dtype_of(site, dtype)
     return dtype if element is None else Static(element.numpy)
 
@@ -539,9 +550,9 @@ def astype(
     """
     element = dtype_of(site, dtype) or dtypes.float64
     if not is_none(casting):
-        _require_cast(site, strong_of(array_of(site, a).kind), element, casting)
+        _require_cast(site, array_of(site, a), element, dtype, casting)
     if not static_bool(site, copy, "copy") and isinstance(a, Array) and a.kind == Kind(element):
-        return asarray(site, a, order=order)
+        return asarray(site, a, dtype, order=order)
     result = converted(site, a, element)
     if isinstance(result, Array):
         copied = Array(result.axes, result.shape, result.body, result.kind, copied=True)
@@ -554,12 +565,14 @@ def astype(
 _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
 
 
-def _require_cast(site: Site, source: DType, dtype: DType, casting: Value) -> None:
+def _require_cast(site: Site, array: Array, dtype: DType, given: Value, casting: Value) -> None:
     """Reject (CdTypeError CD0405) a cast that the casting rule does not permit."""
+    source = numpy_dtype(site.ctx, array, strong_of(array.kind))
+    wanted: Any = constant(given) if is_swapped_dtype(given) else dtype.numpy
     rule: Any = text_of(site, casting, "casting", _CASTING)
     if rule == "same_value":
         text = "the rule 'same_value' is not part of the language"
-    elif np.can_cast(source.numpy, dtype.numpy, rule):
+    elif np.can_cast(source, wanted, rule):
         return
     else:
         text = f"{source} values are not cast to {dtype} under the rule {rule!r}"

@@ -206,8 +206,9 @@ def cov(
 def _whole(site: Site, ddof: Value) -> Static | Scalar:
     """Return `ddof` of `cov`. CdValueError CD0444 where it is static and not whole."""
     freedom = real_of(site, ddof, "ddof")
-    if isinstance(freedom, Static) and not float(freedom.value).is_integer():
-        text = f"`ddof` of `cov` has to be an integer, and is {freedom.value}"
+    number = freedom.value if isinstance(freedom, Static) else 0.0
+    if isinstance(number, float) and not number.is_integer():
+        text = f"`ddof` of `cov` has to be an integer, and is {number}"
         helps = ("write a whole number: `1`",)
         raise error("CD0444", CdValueError, text, site.span, helps=helps)
     return freedom

@@ -122,3 +122,36 @@ def test_a_bound_call_can_be_repeated(cc: CompiledC) -> None:
         x *= factor
         call()
         assert y.tolist() == (2 * x).tolist()
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["known sizes", "any size"])
+def test_temporaries_in_memory_that_the_caller_lends(cc: CompiledC, is_open: bool) -> None:
+    text = "def f(y, x):\n    t = x @ x\n    u = np.sort(t @ x)\n    y[i, j] = u[j, i]\n"
+    made = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    for size in range(40, 44) if is_open else ():
+        made(np.zeros((size, size)), np.zeros((size, size)))
+    y, expected, x = np.zeros((50, 50)), np.zeros((50, 50)), np.arange(2500.0).reshape(50, 50) % 7
+    code = cc.compile(made.procedure(y, x))
+    assert bool(code.source.memory.sizes) == is_open
+    room, all_ = code.arena_bytes((y, x)), code.temporary_bytes((y, x))
+    assert room >= 2 * 50 * 50 * 8 and all_ is not None and all_ >= room
+    unknown = (code.arena_bytes((None, None)), code.temporary_bytes((None, None)))
+    assert unknown == ((0, None) if is_open else (room, all_))
+    memory = np.full(room + 192, 0x5A, np.uint8)
+    begin = 64 + -memory.ctypes.data % 64
+    call = code.bind_in((y, x), memory[begin : begin + room])
+    code.run((expected, x))
+    for _ in range(2):
+        y[...] = 0
+        call()
+        assert_same(y, expected)
+    apart = np.concatenate((memory[:begin], memory[begin + room :]))
+    assert np.all(apart == 0x5A) and not np.all(memory == 0x5A)
+
+
+def test_code_that_prints_allocates_its_temporaries(cc: CompiledC) -> None:
+    text = "def f(y, x):\n    t = np.sort(x)\n    y[i] = t[i]\n    print(y[0])\n"
+    made, x = pe.cd_from_source(text, {"np": np}), np.zeros(5000)
+    code = cc.compile(made.procedure(x.copy(), x))
+    assert code.arena_bytes((x, x)) == 0
+    assert (code.temporary_bytes((x, x)) or 0) >= x.nbytes

@@ -120,3 +120,11 @@ def test_code_that_calls_libraries_is_linked_with_them(
         assert compiler._link_flags(gcc, ("-O0",), [fused]) == ("-lm",)
         monkeypatch.setattr(compiler, "fuses", lambda: False)
         assert compiler._link_flags(gcc, (), [fused]) == ("-lm",)
+
+
+def test_the_short_pipeline_asks_less_of_the_compiler(cc: CompiledC) -> None:
+    tool = cc.toolchain()
+    for level, wanted in ((3, "-O1"), (2, "-O1"), (1, "-O1"), (0, "-O0"), ("g", "-Og")):
+        with settings.override(pipeline="short", optimize=level):
+            assert wanted in compiler.compile_flags(tool)
+            assert f"-O{level}" in compiler.compile_flags(tool, level)

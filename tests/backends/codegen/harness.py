@@ -117,7 +117,8 @@ class Compiled:
             or 1,
         )
         pointers = [FFI.cast("void *", a.ctypes.data) for a in arrays]
-        held = [*pointers, *blocks, fault, callback, sizes]
+        shown = callback if self.source.prints else FFI.NULL
+        held = [*pointers, *blocks, fault, shown, sizes]
         if self.source.asks:
             address = int(library_ffi.cast("intptr_t", shared().table(among, 0)))
             held.append(FFI.cast("void *", address))

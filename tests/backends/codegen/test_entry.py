@@ -36,18 +36,22 @@ def test_arguments_come_from_the_block_and_scalars_by_value() -> None:
     assert list(body) == [*MODES, called]
 
 
-def test_the_arena_is_made_and_freed_around_the_body() -> None:
-    _, body = entry_point(storing(node(1, "b", (5000,))), "pe_f", False, False, True)
+@pytest.mark.parametrize("prints", [False, True])
+def test_the_arena_is_made_and_freed_around_the_body_unless_it_is_lent(prints: bool) -> None:
+    _, body = entry_point(storing(node(1, "b", (5000,))), "pe_f", False, prints, True)
+    lent, unless, shown = ("", "", "args[1], ") if prints else (
+        "args[1] ? args[1] : ", "if (!args[1]) ", ""
+    )  # fmt: skip
     assert list(body) == [
         *MODES,
-        "char *const arena = aligned(20032);",
+        f"char *const arena = {lent}aligned(20032);",
         "if (!arena) {",
         "    ((int64_t *)args[0])[0] = 20032;",
         "    return 2;",
         "}",
         "float *const b = (float *)(arena + 0);",
-        "const int status = f_body(b, args[3]);",
-        "free(arena);",
+        f"const int status = f_body(b, {shown}args[3]);",
+        f"{unless}free(arena);",
         "return status;",
     ]
 
@@ -58,7 +62,9 @@ def test_a_large_arena_is_lent_where_there_is_a_library(asks: bool) -> None:
     text = list(body)[len(MODES) :]
     lent = [
         "const shared_run *const pe_lib = args[3];",
-        f"char *const arena = pe_lib->lend({LARGE_ARENA});",
+        f"char *const arena = args[1] ? args[1] : pe_lib->lend({LARGE_ARENA});",
     ]
-    assert text[:2] == lent if asks else text[0] == f"char *const arena = spacious({LARGE_ARENA});"
-    assert text[-2] == ("pe_lib->give_back(arena);" if asks else "free(arena);")
+    made = f"char *const arena = args[1] ? args[1] : spacious({LARGE_ARENA});"
+    assert text[:2] == lent if asks else text[0] == made
+    release = "pe_lib->give_back(arena);" if asks else "free(arena);"
+    assert text[-2] == f"if (!args[1]) {release}"

@@ -279,7 +279,7 @@ def test_short_loops_over_steps_of_a_full_tile_are_written_out_step_by_step(
     lines = source_of(program(added(outer, inner)), bits).text.splitlines()
     pragmas = [line.split()[-1] for line in lines if "#pragma GCC unroll" in line]
     assert pragmas == [str(one) for one in told]
-    assert sum(line.strip() == "apart();" for line in lines) == kept
+    assert sum(line.strip() == "compiler_barrier();" for line in lines) == kept
 
 
 def _forms(first: Expr, second: Expr) -> list[Expr]:

@@ -60,20 +60,6 @@ def test_captured_arrays_and_attributes_are_inputs() -> None:
     np.testing.assert_array_equal(g(model, x), 2 * model.w * x)
 
 
-def test_what_an_inlined_function_captures_has_a_name_of_its_own_in_the_text() -> None:
-    def scaled_by(x: Any) -> Any:
-        return cd(lambda y: x * y)
-
-    around = {"np": np, "scaled": scaled_by(np.array([2.0, 3.0]))}
-    text = "def f(x):\n    return np.sum(scaled(x) * x)\n"
-    g = pe.gradient(pe.cd_from_source(text, around, backend="numpy"), wrt="x")
-    x = np.array([1.0, 2.0])
-    assert g(x).tolist() == [4.0, 12.0]
-    assert g.source.startswith("def f_gradient(x, x_2):")
-    again = pe.cd_from_source(g.source, g.names, backend="numpy")
-    assert again(x, np.array([2.0, 3.0])).tolist() == [4.0, 12.0]
-
-
 def test_the_interpreter_and_the_text_give_the_same() -> None:
     g = pe.value_and_gradient(loss, wrt=("x", "w"))
     x, w = np.array([1.0, 2.0, 3.0]), np.array([0.5, -1.0, 0.25])

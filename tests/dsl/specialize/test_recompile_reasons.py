@@ -36,6 +36,11 @@ NOW = SpecializationKey(Settings(), "cc", {"x": X}, {}, {})
     [
         (X, X, []),
         (
+            replace(X, swapped=True),
+            X,
+            ["`v` is in another machine's byte order, and was in this machine's"],
+        ),
+        (
             replace(X, dtype=dtypes.int8, shape=(3,)),
             X,
             ["`v` has elements of type int8, and had float32", "`v` has rank 1, and had rank 2"],

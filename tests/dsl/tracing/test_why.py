@@ -289,3 +289,12 @@ def test_a_long_chain_is_followed_as_far_as_the_stack_allows(depth: int) -> None
     while found.causes and isinstance(found.causes[0], Why):
         found, length = found.causes[0], length + 1
     assert length == min(depth, 200)
+
+
+def test_a_number_that_a_library_function_reads_is_a_cause() -> None:
+    f = pe.cd_from_source("def f(t, x, dt):\n    return np.interp(t / dt, t, x)\n", {"np": np})
+    with pe.trace() as trace:
+        f(np.array([0.0, 1.0]), np.array([3.0, 5.0]), 2.0)
+    found = trace.why("result", 1)
+    assert found.record.after == 4.0
+    assert "dt = 2.0" in str(found) and "x[1] = 5.0" in str(found)

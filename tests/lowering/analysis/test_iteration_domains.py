@@ -63,6 +63,13 @@ def test_triangles_and_sizes() -> None:
     }
 
 
+def test_a_loop_whose_end_alone_is_unknown_begins_where_its_rows_do() -> None:
+    inside = (loop(I, const(0), const(3)), loop(J, var(I), var(N)))
+    found = domain_points(inside, (), frozenset({J}), CallValues())
+    assert found.columns[J].tolist() == [0, 1, 2]
+    assert "known only at run time" in found.assumed[0].text
+
+
 def test_tests_of_indices_count_and_tests_of_data_are_assumed() -> None:
     inside = (loop(I, const(0), const(10)),)
     small = Apply(OPS["lt"], (Position(var(I)), Const(4, dtypes.int64)), dtypes.bool_)

@@ -28,7 +28,9 @@ def test_only_many_short_strided_loops_stay_scalar(loops: int, rows: int) -> Non
     f = pe.cd_from_source(text, names)
     plain: dict[str, object] = dict(names)
     exec(text, plain)
-    assert ("apart();" in f.explain(*found).code) is (loops > MAX_LOOPS and rows <= MAX_TRIP_COUNT)
+    assert ("compiler_barrier();" in f.explain(*found).code) is (
+        loops > MAX_LOOPS and rows <= MAX_TRIP_COUNT
+    )
     f(*found)
     plain["f"](*expected)  # type: ignore[operator]  # it is the function
     np.testing.assert_array_equal(found[2], expected[2])

@@ -79,8 +79,8 @@ def test_only_several_terms_of_an_iteration_keep_vectors_away() -> None:
         with pe.override(profile="strict"):
             return pe.cd_from_source(text).explain(np.zeros(300), np.zeros(300)).code
 
-    assert "apart();" in code("o[0] += d[2*i]; o[0] += d[2*i+1]")
-    assert "apart();" not in code("o[0] += d[2*i]; o[1] += d[2*i+1]")
-    assert "apart();" not in code("o[i] += d[2*i]; o[i] += d[2*i+1]")
-    assert "apart();" not in code("o[0] += d[i] + d[i+1]")
-    assert "apart();" not in code("o[int(d[i])] += d[2*i]; o[int(d[i])] += d[2*i+1]")
+    assert "compiler_barrier();" in code("o[0] += d[2*i]; o[0] += d[2*i+1]")
+    assert "compiler_barrier();" not in code("o[0] += d[2*i]; o[1] += d[2*i+1]")
+    assert "compiler_barrier();" not in code("o[i] += d[2*i]; o[i] += d[2*i+1]")
+    assert "compiler_barrier();" not in code("o[0] += d[i] + d[i+1]")
+    assert "compiler_barrier();" not in code("o[int(d[i])] += d[2*i]; o[int(d[i])] += d[2*i+1]")

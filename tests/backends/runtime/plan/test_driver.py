@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.runtime.plan import driver
+from plusequals.backends.runtime.plan import arena, driver
 from plusequals.backends.runtime.plan.driver import OwnLane, QueueLane
 from plusequals.backends.runtime.queue import DONE, WakeUps
 
@@ -30,6 +30,15 @@ def test_random_plans_notice_arrays_that_do_not_change_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(driver.Carrying, "advance", lambda carrying: None)
+    with pytest.raises(AssertionError):
+        for seed in range(300):
+            Sides(seed).check()
+
+
+def test_random_plans_notice_temporaries_in_memory_that_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arena.Overlaps, "at_once", lambda overlaps, life: 0)
     with pytest.raises(AssertionError):
         for seed in range(300):
             Sides(seed).check()

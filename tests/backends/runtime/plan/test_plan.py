@@ -52,7 +52,7 @@ def test_a_run_takes_over_what_the_host_wrote(scene: Any) -> None:
 def test_counts_follow_by_hand(scene: Any) -> None:
     assert diamond(scene).stats() == {
         "nodes": 4, "streams": 2, "events": 2, "waits": 2, "edges": 4, "removed_edges": 0,
-        "added_edges": 0, "arena_bytes": 0, "unshared_bytes": 0,
+        "added_edges": 0, "arena_bytes": 0, "unshared_bytes": 0, "peak_bytes": 0,
     }  # fmt: skip
 
 

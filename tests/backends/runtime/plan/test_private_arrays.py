@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals import cd
 from plusequals.backends.runtime.plan.private_arrays import is_in_order
 from plusequals.backends.runtime.plan.steps import scheduled
 
@@ -280,3 +281,53 @@ def test_they_are_carried_and_asked_as_others_are() -> None:
         end()
     plan()
     assert scene.first(scene.c) == [128.0], "2, 4, 8, 16, 32, 64"
+
+
+# ---------------------------------------------------------------------------- temporaries
+
+
+@cd
+def ranked(y, x, more):
+    t = np.empty(1024)
+    for k in range(1024):
+        t[k] = x[k % 4] + more[k % 4] + k
+    s = np.sort(t[::-1])
+    for k in range(4):
+        y[k] = s[k]
+
+
+def test_temporaries_of_routines_with_arguments_and_in_runs_on_two_streams() -> None:
+    scene = Scene()
+    h = (plan := pe.plan()).tensor("h", SIZE, dtype="float64")
+    more = np.full(SIZE, 3.0)
+    first, second = scene.link(ranked, h, scene.b, more), scene.link(ranked, scene.a, h, more)
+    with plan:
+        first(more)
+        second(more)
+    (one, other) = plan.program.memory.lent
+    assert one.size == other.size == first.arena_bytes >= 1024 * 8
+    assert plan.stats()["arena_bytes"] == one.size + BYTES, "the steps share it"
+    runs = [plan.run(on=pe.device("cc").stream()) for _ in range(6)]
+    for run in runs:
+        run.wait()
+    assert scene.first(scene.a) == [7.0]
+    plan(more=np.full(SIZE, 5.0))
+    assert scene.first(scene.a) == [11.0]
+
+
+def test_a_part_whose_steps_run_in_another_order_allocates_its_temporaries() -> None:
+    scene, plan = Scene(), pe.plan()
+    more = np.zeros(SIZE)
+    routines = [
+        scene.link(ranked, scene.b, scene.a, more),
+        scene.link(double, scene.c, scene.b),
+        scene.link(ranked, scene.d, scene.c, more),
+    ]
+    with plan:
+        routines[0](more)
+        routines[1]()
+        routines[2](more)
+    assert plan.stats()["arena_bytes"] == routines[0].arena_bytes
+    part = plan.program.of([plan.program.body.nodes[at] for at in (0, 2)], "part", None)
+    assert part.body.schedule.devices == ("cc:0", "cc:0") and not part.memory.lent
+    assert plan.program.of(plan.program.body.nodes[:2], "part", None).memory.lent

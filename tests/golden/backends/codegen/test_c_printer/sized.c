@@ -133,13 +133,13 @@ int pe_sized(void **args)
         if (in_default_modes(pe_sized, args, &ended)) return ended;
     }
     const int64_t *const places = (const int64_t *)args[4] + 1;
-    char *const arena = spacious(places[0]);
+    char *const arena = args[3] ? args[3] : spacious(places[0]);
     if (!arena) {
         ((int64_t *)args[2])[0] = places[0];
         return 2;
     }
     double *const w = (double *)(arena + places[1]);
     const int status = sized_body(args[0], args[1], w, args[2], ((const int64_t *)args[4])[0]);
-    free(arena);
+    if (!args[3]) free(arena);
     return status;
 }

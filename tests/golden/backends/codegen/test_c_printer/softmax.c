@@ -165,13 +165,13 @@ int pe_softmax(void **args)
         int ended;
         if (in_default_modes(pe_softmax, args, &ended)) return ended;
     }
-    char *const arena = aligned(32000);
+    char *const arena = args[3] ? args[3] : aligned(32000);
     if (!arena) {
         ((int64_t *)args[2])[0] = 32000;
         return 2;
     }
     float *const e = (float *)(arena + 0);
     const int status = softmax_body(args[0], args[1], e);
-    free(arena);
+    if (!args[3]) free(arena);
     return status;
 }

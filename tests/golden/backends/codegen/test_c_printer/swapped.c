@@ -83,13 +83,13 @@ int pe_swapped(void **args)
         int ended;
         if (in_default_modes(pe_swapped, args, &ended)) return ended;
     }
-    char *const arena = aligned(4800);
+    char *const arena = args[2] ? args[2] : aligned(4800);
     if (!arena) {
         ((int64_t *)args[1])[0] = 4800;
         return 2;
     }
     double *const v = (double *)(arena + 0);
     const int status = swapped_body(args[0], v);
-    free(arena);
+    if (!args[2]) free(arena);
     return status;
 }

@@ -21,17 +21,19 @@ from ..base import settings
 from ..base.diagnostic import CdBackendError, Diagnostic
 from ..base.lazy_import import LazyModule
 from ..lowering.ir.loops import Program
-from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
-from ..lowering.pipeline import Observer
 from ..lowering.placement import Placement
 
 if TYPE_CHECKING:
     import difflib
     import pathlib
     from pathlib import Path
+
+    from ..lowering.ir import printer
+    from ..lowering.pipeline import Observer
 else:
     difflib, pathlib = LazyModule("difflib", None), LazyModule("pathlib", None)
+    printer = LazyModule("..lowering.ir.printer", __package__)
 
 
 def debug_print(level: int, text: str) -> None:
@@ -64,7 +66,7 @@ class _StageObserver:
         """Save and report a stage, excluding its own time."""
         milliseconds = 1000 * (time.perf_counter() - self.since)
         size = sum(1 for kernel in program.kernels for _ in statements(kernel.body))
-        text = print_program(program)
+        text = printer.print_program(program)
         save(self.name, f"{self.number:02d}-{_sanitize(stage)}.txt", text)
         change = f"{self.size} -> " if self.number else ""
         debug_print(
@@ -94,7 +96,7 @@ def report_final(
         debug_print(
             3, f"plusequals: {name}: {node.label} is a {node_placement.where}: {node_placement}"
         )
-    debug_print(4, print_program(program) + source)
+    debug_print(4, printer.print_program(program) + source)
     if saved:
         debug_print(4, f"plusequals: {name}: the source is in {saved}")
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..base.diagnostic import CdBackendError, CdError, Diagnostic, nearest
 from ..base.lazy_import import LazyModule, load_module
 
 if TYPE_CHECKING:
     from importlib import metadata
 
+    from ..base import diagnostic
+    from ..base.diagnostic import CdBackendError, CdError
     from . import interface
-else:
-    interface, metadata = (
+else:  # `import plusequals` imports none of them
+    diagnostic, interface, metadata = (
+        LazyModule("..base.diagnostic", __package__),
         LazyModule(".interface", __package__),
         LazyModule("importlib.metadata", None),
     )
@@ -57,7 +59,7 @@ def get(name: str) -> interface.Backend:
     try:
         factory: Callable[[], Any] = entries[name].load()
         backend: interface.Backend = factory()
-    except CdError:
+    except diagnostic.CdError:
         raise
     except Exception as why:  # plug-ins may raise anything
         raise _unknown(
@@ -77,7 +79,7 @@ def require(name: str) -> None:
     """Raise CdBackendError CD0801 for an unknown backend, without loading any."""
     if name in BUILT_IN or name in (entries := _entries()):
         return
-    suggestion = nearest(name, entries)
+    suggestion = diagnostic.nearest(name, entries)
     raise _unknown(
         f"there is no backend `{name}`; there are " + ", ".join(sorted(entries)),
         (f'did you mean "{suggestion}"?',) if suggestion else (),
@@ -93,10 +95,10 @@ def _entries() -> dict[str, metadata.EntryPoint]:
 def _state(name: str) -> str:
     try:
         why: CdError | None = get(name).unavailable()
-    except CdError as broken:
+    except diagnostic.CdError as broken:
         why = broken
     return "available" if why is None else why.diagnostics[0].message
 
 
 def _unknown(message: str, helps: tuple[str, ...]) -> CdBackendError:
-    return CdBackendError(Diagnostic("CD0801", message, helps=helps))
+    return diagnostic.CdBackendError(diagnostic.Diagnostic("CD0801", message, helps=helps))

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..base.dataclass import dataclass
-from .cpu.parallelize import thread_privates
+from ..base.lazy_import import LazyModule
 from .ir import memory_mode
 from .ir.assignments import Alloc
 from .ir.decision import Decision, Outcome
 from .ir.loops import Program
 from .ir.node import Node, Purpose
-from .ir.walk import bodies, permuted_nodes, reads, statements, writes
+from .ir.walk import bodies, parallel_loops, permuted_nodes, reads, statements, writes
 from .passes.buffer_sharing import Layout, MemoryPlan, plan_memory
 from .target import HOST
+
+if TYPE_CHECKING:
+    from .cpu import parallelize
+else:  # for parallel loops alone
+    parallelize = LazyModule(".cpu.parallelize", __package__)
 
 Where = Literal[
     "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused",
@@ -75,7 +80,8 @@ def place_nodes(
     for decision in decisions:
         if decision.node is not None and decision.outcome in ("virtual", "removed", "reused"):
             places[decision.node.id] = StorageDecision(decision.outcome, str(decision))
-    privatized = thread_privates(program)
+    has_threads = any(parallel_loops(kernel.body) for kernel in program.kernels)
+    privatized = parallelize.thread_privates(program) if has_threads else frozenset[int]()
     plan = plan_memory(program, stack_bytes, privatized)
     layout = plan.layout() if plan.is_static else Layout({}, 0)
     sharers = plan.overlapping(layout) if plan.is_static else {}

@@ -7,12 +7,19 @@ or, where its body is straight-line code, is strip-mined and polls between the s
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...base.dataclass import dataclass
+from ...base.lazy_import import lazy_functions
 from ...lowering.analysis.cost import total_work, without_failures, work_per_iteration
-from ...lowering.analysis.dependence import has_break
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements
+
+if TYPE_CHECKING:
+    from ...lowering.analysis.dependence import has_break
+else:  # for long loops alone
+    (has_break,) = lazy_functions(__package__, "...lowering.analysis.dependence:has_break")
 
 LONG_LOOP_WORK = 1 << 24
 """A loop with less work need not poll: it takes some milliseconds, or 0.1 s where its accesses are

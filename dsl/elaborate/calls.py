@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
-from ...base.lazy_import import lazy_modules
+from ...base.lazy_import import lazy_functions, lazy_modules
 from ...lowering.ir.assignments import Block, Let
 from ..numpy import table
 from ..source import surface as s
@@ -43,11 +43,8 @@ from . import object_attributes
 from .captures import parents
 from .captures.instances import is_method, runs_source
 from .captures.owners import called_by, defaults_of, owner_of, partial_of
-from .conditions.comparisons import extreme_of_sequences, sorted_values
-from .derivatives.derived_calls import rules_of_call, source_of_call
 from .expressions import add_evaluated, evaluate, read_subscript
 from .index.free_variables import uses_letters
-from .index.notation import scalar_statement
 from .loop_items import taken_at_once
 from .operators import as_python, now
 from .scope import RESULT, Frame, function_locals
@@ -64,8 +61,11 @@ if TYPE_CHECKING:
     )
     from .captures import named_tuples
     from .conditions import early_decision
+    from .conditions.comparisons import extreme_of_sequences, sorted_values
     from .derivatives import derivative_rules
+    from .derivatives.derived_calls import rules_of_call, source_of_call
     from .index import reductions
+    from .index.notation import scalar_statement
 else:  # few programs need these modules
     bindings, control_flow, declarations, derivative_rules = lazy_modules(
         __package__, ".bindings", ".control_flow", ".declarations", ".derivatives.derivative_rules"
@@ -80,6 +80,13 @@ else:  # few programs need these modules
     constant_calls, named_tuples = lazy_modules(
         __package__, ".constant_calls", ".captures.named_tuples"
     )
+    extreme_of_sequences, sorted_values, rules_of_call, source_of_call, scalar_statement = (
+        lazy_functions(
+            __package__, ".conditions.comparisons:extreme_of_sequences",
+            ".conditions.comparisons:sorted_values", ".derivatives.derived_calls:rules_of_call",
+            ".derivatives.derived_calls:source_of_call", ".index.notation:scalar_statement",
+        )
+    )  # fmt: skip
 
 _MAX_SORTED = 16
 """`sorted` orders up to so many items by exchanges; more are an array's."""

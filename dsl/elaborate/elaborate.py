@@ -23,7 +23,7 @@ from ...base.diagnostic import (  # fmt: skip
     Span,
     raise_internal_error,
 )
-from ...base.lazy_import import lazy_modules
+from ...base.lazy_import import lazy_functions, lazy_modules
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
 from ...lowering.ir.indexing import (
     Affine,
@@ -47,7 +47,6 @@ from . import object_attributes
 from .aliasing import check_sharing
 from .calls import apply, call, call_of, library_call, run_function
 from .captures.inputs import DynamicArrays, Inputs, Spec, is_static
-from .comprehensions import comprehend
 from .debug_names import called, returned
 from .merging import check_merges
 from .returns import describe_return, require_assigned_paths
@@ -65,7 +64,9 @@ from .typed import Return, Typed
 
 if TYPE_CHECKING:
     from . import declarations, effects
+    from .comprehensions import comprehend
 else:  # imported lazily: few programs need them
+    (comprehend,) = lazy_functions(__package__, ".comprehensions:comprehend")
     declarations, effects = lazy_modules(__package__, ".declarations", ".effects")
 
 _HOOKS = Hooks(call, call_of, apply, comprehend)

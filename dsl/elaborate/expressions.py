@@ -17,11 +17,10 @@ from ...base.diagnostic import (
     CdTypeError,
     Span,
 )
-from ...base.lazy_import import lazy_modules
+from ...base.lazy_import import lazy_functions, lazy_modules
 from ...lowering.ir.expressions import Expr, Position, Read
 from ...lowering.ir.indexing import const
 from ..numpy import table
-from ..numpy.primitives.views import as_read, spread_out, subscript
 from ..source import surface as s
 from ..source.fingerprint import is_immutable
 from ..values.arrays import as_array, as_scalar, describe, elementwise, operate
@@ -56,7 +55,6 @@ from .captures.instances import (
     is_of_user,
     may_be_replaced,
 )
-from .conditions.comparisons import compare_values
 from .index.subscript_rules import refuse_captured_letters, refuse_mixed
 from .loop_items import taken_at_once
 from .merging import merge_of, of_a_field
@@ -75,12 +73,18 @@ from .scope import Frame, names_in
 
 if TYPE_CHECKING:
     from ..numpy.primitives import attributes
+    from ..numpy.primitives.views import as_read, spread_out, subscript
     from . import select, truth
+    from .conditions.comparisons import compare_values
     from .index import refusals
 else:  # imported lazily: few programs need them
     attributes, select, truth, refusals = lazy_modules(
         __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals"
     )
+    as_read, spread_out, subscript, compare_values = lazy_functions(
+        __package__, "..numpy.primitives.views:as_read", "..numpy.primitives.views:spread_out",
+        "..numpy.primitives.views:subscript", ".conditions.comparisons:compare_values",
+    )  # fmt: skip
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:

@@ -15,10 +15,9 @@ from ...base.diagnostic import (  # fmt: skip
     Label,
     Span,
 )
-from ...base.lazy_import import lazy_modules
+from ...base.lazy_import import lazy_functions, lazy_modules
 from ...lowering.ir.assignments import Block, Break, Continue, Statement
 from ...lowering.ir.ops import OPS
-from ..numpy.primitives import shaping
 from ..source import surface as s
 from ..values.adapting import too_large
 from ..values.arrays import as_array, describe
@@ -45,14 +44,13 @@ from .captures.instances import has_plain
 from .debug_names import naming
 from .expressions import attribute, default_values, elements, evaluate
 from .index.free_variables import guard_letters, uses_letters
-from .index.notation import index_statement, scalar_statement
-from .loop_carried import closed_over
 from .loop_items import taken_at_once
 from .operators import BINARY, binary, is_numpy
 from .recovery import Problems
 from .scope import EXIT, RESULT, Frame, names_in
 
 if TYPE_CHECKING:
+    from ..numpy.primitives import shaping
     from . import (
         bindings,
         branches,
@@ -62,14 +60,21 @@ if TYPE_CHECKING:
         effects,
     )
     from .index import guards
+    from .index.notation import index_statement, scalar_statement
+    from .loop_carried import closed_over
     from .targets import places
 else:  # imported lazily: few programs need them
     branches, control_flow, bindings, declarations, effects = lazy_modules(
         __package__, ".branches", ".control_flow", ".bindings", ".declarations", ".effects"
     )
-    early_exit, guards, places = lazy_modules(
-        __package__, ".early_exit", ".index.guards", ".targets.places"
-    )
+    early_exit, guards, places, shaping = lazy_modules(
+        __package__, ".early_exit", ".index.guards", ".targets.places",
+        "..numpy.primitives.shaping",
+    )  # fmt: skip
+    index_statement, scalar_statement, closed_over = lazy_functions(
+        __package__, ".index.notation:index_statement", ".index.notation:scalar_statement",
+        ".loop_carried:closed_over",
+    )  # fmt: skip
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:

@@ -7,15 +7,21 @@ is zeros (language, S5), so arrays defined in loops are also allocated before th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ...base.diagnostic import NOWHERE, CdNameError, Span
+from ...base.lazy_import import LazyModule
 from ...lowering.ir.assignments import Alloc, Let, Statement
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import with_bodies
-from ...lowering.ir.verify import find_unallocated, find_unbound
 from ...lowering.ir.walk import bodies, direct_reads, direct_writes, statements
 from ..values.builder import error
+
+if TYPE_CHECKING:
+    from ...lowering.ir import verify
+else:  # few programs allocate
+    verify = LazyModule("...lowering.ir.verify", __package__)
 
 Body = tuple[Statement, ...]
 
@@ -32,11 +38,11 @@ def stored(
     """
     if not any(isinstance(inner, Let | Alloc) for inner in statements(body)):
         return body
-    for statement, _ in find_unbound(body, sizes, {}):
+    for statement, _ in verify.find_unbound(body, sizes, {}):
         raise _lifetime_error(_span_of(statement))
     allocated = frozenset(node.id for node in local if node.static_shape is not None)
     allocated |= {node.id for node in have}
-    missing, surely = find_unallocated(body, allocated)
+    missing, surely = verify.find_unallocated(body, allocated)
     late = [
         node
         for node in results

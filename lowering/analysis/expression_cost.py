@@ -47,7 +47,7 @@ def cost(expr: Expr) -> int:
             inner = sum(cost(i.value) for i in index if isinstance(i, Dynamic))
             return inner + (thresholds.READ_COST if node.rank else 0)
         case Apply(op, args, _):
-            return _op_cost(op, expr) + sum(map(cost, args))
+            return function_cost(op) + sum(map(cost, args))
         case Cast(value, dtype):
             return cost(value) + (1 if dtype.compute != dtype else 0)
         case Select(test, yes, no):
@@ -56,7 +56,8 @@ def cost(expr: Expr) -> int:
             raise AssertionError("reductions are gone before loops are made")
 
 
-def _op_cost(op: Op, expr: Apply) -> int:
+def function_cost(op: Op) -> int:
+    """Return about how many additions an operation is worth, without its operands."""
     if op.name in HEAVY:
         return 4
     return 1 if op.infix or op.name in LIGHT else 16

@@ -31,6 +31,11 @@ def always(_: Target) -> bool:
     return True
 
 
+def is_any(program: Program) -> bool:
+    """Whether a pass may do something for a program: for any."""
+    return True
+
+
 class Reason(Enum):
     """Base of the reasons of a pass: the value of a member is its sentence."""
 
@@ -154,6 +159,12 @@ class Pass(NamedTuple):
     run: Run
     when: Callable[[Target], bool] = is_thorough
     """Whether it does anything for a target; otherwise it is the identity."""
+    needs: Callable[[Program], bool] = is_any
+    """Its precondition, cheaper than the pass: otherwise it is the identity, without decisions."""
+
+    def applies(self, program: Program, target: Target) -> bool:
+        """Return whether it may do anything for a program and a target."""
+        return self.when(target) and self.needs(program)
 
 
 def for_any(decide: Callable[[Program], Decided]) -> Run:

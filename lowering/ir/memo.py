@@ -41,6 +41,7 @@ class Memoized:
     """
 
     __slots__ = (
+        "contents",
         "cost",
         "covered",
         "direct_effects",
@@ -57,6 +58,8 @@ class Memoized:
         "work",
     )
 
+    contents: Any
+    """The kinds of statements and expressions in it: `preconditions`."""
     cost: Any
     """What its own expressions cost: `analysis.cost`."""
     covered: Any

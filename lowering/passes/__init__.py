@@ -1,1 +1,1 @@
-"""Target-independent passes; `pipeline.PASSES` has their order. Some files help others only."""
+"""Target-independent passes; `pass_table.PASSES` has their order. Some files help others only."""

@@ -15,14 +15,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...base.diagnostic import NOWHERE, Span
+from ...base.lazy_import import LazyModule
 from ..ir.decision import Decided, Decision, Outcome, Reason, Run
 from ..ir.loops import Fill, For, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.printer import print_expr
 from ..ir.walk import direct_writes, statements
 from ..target import Target
+
+if TYPE_CHECKING:
+    from ..ir import printer
+else:  # for the names of values alone
+    printer = LazyModule("..ir.printer", __package__)
 
 
 class RemovalReason(Reason):
@@ -128,7 +134,7 @@ def new_scalars(outcome: Outcome, reason: NamingReason) -> Inference:
         new = {node.id for node in after.locals} - old
         for stmt in _all_statements(after):
             if isinstance(stmt, Store) and stmt.access.node.id in new:
-                text = print_expr(stmt.value)
+                text = printer.print_expr(stmt.value)
                 yield Decision(outcome, reason, stmt.access.node, text, stmt.span)
 
     return infer

@@ -9,7 +9,8 @@ below a type checker's import of the same:
         parse = LazyModule(".parse", __package__)
 
 Modules that few programs need are lazy, too: a compilation needs some hundred of them, and each
-takes half a millisecond to import.
+takes half a millisecond to import. Where such a module is needed for one function, which is stored
+before it is called, `lazy_functions` names that.
 
 A separate thread imports, while the requesting one waits. A signal handler runs in the waiting
 thread, and may need the same module: it waits, too, where it would have seen a half-initialized
@@ -26,6 +27,7 @@ import atexit
 import contextlib
 import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -213,3 +215,30 @@ atexit.register(_resolve_all)
 def lazy_modules(package: str | None, *names: str) -> tuple[LazyModule, ...]:
     """Return the proxies of modules of a package."""
     return tuple(LazyModule(name, package) for name in names)
+
+
+class LazyFunction:
+    """Proxy of a function; the first call imports its module."""
+
+    __slots__ = ("_module", "_name")
+
+    def __init__(self, module: LazyModule, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns."""
+        return self.resolve()(*args, **kwargs)
+
+    def resolve(self) -> Callable[..., Any]:
+        """Return the function itself, its module imported if necessary."""
+        function: Callable[..., Any] = getattr(self._module, self._name)
+        return function
+
+    def __repr__(self) -> str:
+        return f"<{self._name} of {self._module!r}>"
+
+
+def lazy_functions(package: str | None, *homes: str) -> tuple[Callable[..., Any], ...]:
+    """Return the proxies of functions of a package, each given as `module:name`."""
+    split = (home.split(":") for home in homes)
+    return tuple(LazyFunction(LazyModule(module, package), name) for module, name in split)

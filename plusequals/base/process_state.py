@@ -15,22 +15,20 @@ import os
 import threading  # noqa: F401 - its own handler of forks has to run before ours
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-
-from .dataclass import dataclass
+from typing import NamedTuple
 
 Action = Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(NamedTuple):
     """One kind of state. The texts are cells of the table; what has no action is kept."""
 
     name: str
     owner: str
     """The module that holds it, or whose objects do."""
+    lock: str
     holders: tuple[str, ...] = ()
     """The names in the owner, or attributes of its classes, that hold it; none if objects do."""
-    lock: str
     in_child: str = "kept"
     on_reset: str = "kept"
     before_fork: Action | None = None

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import plusequals as pe
 from plusequals.base.diagnostic import CdValueError
-from plusequals.lowering import pipeline
-from plusequals.lowering.gpu import passes
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
@@ -36,13 +33,6 @@ def test_the_observer_sees_every_stage_and_the_verifier_every_program() -> None:
     assert checked[0] is program
     assert checked[-1] is final
     assert all(one is not other for one, other in pairwise(checked)), "what changed"
-
-
-@pytest.mark.parametrize("module", [pipeline, passes])
-def test_a_pass_is_named_as_its_function(module: ModuleType) -> None:
-    for step in module.PASSES if module is pipeline else module.GPU_PASSES:
-        name = step.name.rstrip(" 0123456789")
-        assert hasattr(module, f"_{name}") or hasattr(module, name), step.name
 
 
 def test_one_may_stop_after_any_pass() -> None:

@@ -349,6 +349,41 @@ def test_a_new_process_imports_little_for_a_loop_that_threads_share(tmp_path: Pa
     assert second.stdout == "\n" and second.stderr == ""
 
 
+def test_a_first_call_imports_what_the_function_needs(tmp_path: Path) -> None:
+    text = "def saxpy(a, x, y):\\n    y += a * x\\n"
+    program = (
+        "import sys\nimport numpy as np\nimport plusequals as pe\n"
+        f'f = pe.cd_from_source("{text}")\n'
+        "x, y = np.ones(1000), np.ones(1000)\nf(2.0, x, y)\nassert (y == 3).all()\n"
+        "print(*(name for name in sys.modules if name.startswith('plusequals.')))\n"
+    )
+    names = {"CACHE_DIR": str(tmp_path), "THREADS": "1"}
+    given = {**os.environ, **{f"PLUSEQUALS_{name}": value for name, value in names.items()}}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
+        )
+        modules = [name.removeprefix("plusequals.") for name in done.stdout.split()]
+        assert "lowering.pass_table" in modules
+        assert len(modules) <= LEAST_MODULES, len(modules)
+        assert [name for name in modules if name in UNNEEDED or name.startswith(SCHEDULES)] == []
+
+
+LEAST_MODULES = 226
+"""Modules of a call of one loop over elements: another one is to be imported where it is used."""
+SCHEDULES = "lowering.cpu.", "lowering.gpu.", "lowering.transform."
+UNNEEDED = frozenset((
+    "dsl.elaborate.comprehensions", "dsl.elaborate.conditions.comparisons",
+    "dsl.elaborate.control_flow", "dsl.elaborate.index.notation", "dsl.elaborate.loop_carried",
+    "dsl.numpy.primitives.shaping", "dsl.numpy.registry", "lowering.analysis.accumulation",
+    "lowering.analysis.contraction", "lowering.analysis.dependence", "lowering.ir.printer",
+    "lowering.ir.verify", "lowering.memory_requests", "lowering.passes.contract_arrays",
+    "lowering.passes.fuse", "lowering.passes.inline", "lowering.passes.reuse",
+    "lowering.passes.sink",
+))  # fmt: skip
+"""Of these it needs none."""
+
+
 def test_what_modules_of_python_hold_is_described(world: Any, monkeypatch: Any) -> None:
     text = "import string, sys\n@cd\ndef f(x):\n    return x + len(string.digits) + sys.maxsize % 7"
     for digits, expected in (("012", False), ("012", True), ("0123", False), ("0123", True)):

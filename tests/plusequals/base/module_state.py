@@ -26,7 +26,7 @@ import numpy as np
 
 from plusequals.base import dataclass as ours
 from plusequals.base.cached_property import cached_property
-from plusequals.base.lazy_import import LazyModule
+from plusequals.base.lazy_import import LazyFunction, LazyModule
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDERS = ("dsl", "lowering", "backends", "plusequals/base")
@@ -37,8 +37,8 @@ IMMUTABLE = (
     types.UnionType, types.MappingProxyType, types.CodeType, property, classmethod, staticmethod,
     typing.TypeVar, typing.ParamSpec, type(typing.NamedTuple("_Pair", [("left", int)]).left),
     re.Pattern, struct.Struct, pathlib.PurePath, attrgetter, itemgetter, partial,
-    np.dtype, np.ufunc, type(np.sum), LazyModule, cached_property, property_of_library,
-    ctypes._CFuncPtr, _cffi_backend.FFI, _cffi_backend.CType,
+    np.dtype, np.ufunc, type(np.sum), LazyFunction, LazyModule, cached_property,
+    property_of_library, ctypes._CFuncPtr, _cffi_backend.FFI, _cffi_backend.CType,
 )  # fmt: skip
 MUTATORS = frozenset(
     "add append appendleft cache_clear clear difference_update discard extend insert "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.base.lazy_import import LazyModule
+from plusequals.base.lazy_import import LazyModule, lazy_functions
 
 
 def test_it_is_imported_when_something_of_it_is_used() -> None:
@@ -20,9 +20,18 @@ def test_it_is_imported_when_something_of_it_is_used() -> None:
         _ = later.nothing
 
 
+def test_a_function_is_imported_when_it_is_called() -> None:
+    half, missing = lazy_functions("os", ".path:basename", ".path:nothing")
+    assert repr(half) == "<basename of <.path of os, later>>"
+    assert half("folder/file") == "file" and half(p="a/b") == "b"
+    with pytest.raises(AttributeError, match="nothing"):
+        missing()
+
+
 def test_importing_the_package_imports_little() -> None:
     program = (
         "import sys, plusequals as pe\n"
+        "assert not {'dataclasses', 'inspect', 'plusequals.base.diagnostic'} & set(sys.modules)\n"
         "heavy = lambda: [name for name in sys.modules if name.startswith('plusequals.dsl')]\n"
         "assert not heavy(), heavy()\n"
         "pe.cd, pe.override, pe.CdError\n"

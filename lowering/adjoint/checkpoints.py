@@ -1,23 +1,14 @@
 """Loops in time that keep few states: the values that their adjoints read again are computed again.
 
-    forward     for each segment of a loop:    checkpoint[segment] = state;  its iterations
-    backward    for each segment in reverse:   copies = checkpoint[segment]
-                                               its iterations on the copies, whose values are kept
-                                               their adjoints in reverse
-
-The state is what an iteration reads before it writes it, and what the loop writes. The arrays that
-keep values have an axis for the iterations of one segment, and are used by all. With several levels
-a segment is cut into segments in the same way: `d` levels of `m` states each are enough for `m**d`
-iterations, which run `d` times. Only loops without loops around them are cut.
-
-Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., section 12.2 (multilevel
-checkpointing).
+The state is what an iteration reads before it writes it, and what the loop writes. A loop is cut
+into segments (see `segments`): the arrays that keep values have an axis for the iterations of one
+segment, and are used by all. Only loops without loops around them are cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from math import isqrt, prod
 
 from ...base.dataclass import dataclass
@@ -33,52 +24,74 @@ from ..ir.assignments import (
     Print,
     Statement,
 )
-from ..ir.expressions import Cast, Const, Expr, Position
-from ..ir.indexing import Affine, Symbol, const, evaluate, floordiv, maximum, minimum, multiply, var
+from ..ir.expressions import Cast, Expr, Position
+from ..ir.indexing import Affine, const, evaluate, maximum, minimum, var
 from ..ir.node import Node
 from ..ir.rewrite import map_statements, rename
 from ..ir.walk import bodies, reads, statements
 from ..ir.walk import writes as written_nodes
 from .kept import Kept, Names, UnknownSize, places, trip_count, writes
 from .rules import NotDifferentiable, apply
+from .segments import Region, binomial, ceiling, equidistant, iterations, sweeps
 from .simplify import live_before
 
 Body = tuple[Statement, ...]
 Write = Callable[[For, Kept, Mapping[int, Node]], tuple[Body, Body]]
 """Writes a loop that keeps values, and its adjoint, for a loop in which arrays (by id) have others
 in their place."""
-MOST_LEVELS = 6
-RUN_TIME_LEVELS = 3
-"""Levels of loops whose number of iterations is a run-time value."""
+
+
+MOST_CHOICES = 256
+"""How many lengths of segments are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """How a loop is cut: how many checkpoints it has at once, and the iterations of a segment."""
+
+    checkpoints: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How many states of a loop may be held at once, about; None for twice the root of its
-    iterations."""
+    """How many states of a loop may be held at once; None for twice the root of its iterations."""
 
     states: int | None = None
 
-    def lengths(self, iterations: int) -> tuple[int, ...]:
-        """Return the lengths of segments, outer ones first; none where all states may be held."""
-        levels = 2
+    def segments(self, iterations: int) -> Segments | None:
+        """Return how a loop is cut; None where all states may be held.
+
+        One state is held for each checkpoint, and for each iteration of a segment. Where the root
+        of the iterations is too much of both, there are fewer checkpoints than segments.
+        """
+        root = isqrt(max(iterations, 1) - 1) + 1
+        whole = Segments(-(-iterations // root), root)
         if self.states is None:
-            return () if iterations < 4 else (isqrt(iterations - 1) + 1,)
+            return None if iterations < 4 else whole
         if iterations <= self.states:
-            return ()
-        while levels < MOST_LEVELS and levels * (_root(iterations, levels) - 1) >= self.states:
-            levels += 1
-        each = _root(iterations, levels)
-        powers = [each**level for level in range(levels - 1, 0, -1)]
-        return tuple(power for power in powers if power < iterations)
+            return None
+        if whole.checkpoints + root <= self.states:
+            return whole
+        return min(self._choices(iterations), key=lambda one: _cost(iterations, one))
+
+    def _choices(self, iterations: int) -> Iterator[Segments]:
+        """Yield ways to hold the states that may be held."""
+        states = max(2, self.states or 0)
+        for length in range(1, states, max(1, states // MOST_CHOICES)):
+            yield Segments(min(states - length, -(-iterations // length)), length)
+
+    def of_run_time(self) -> Segments:
+        """Return how a loop is cut whose number of iterations is known when it runs."""
+        states = max(2, self.states or 0)
+        return Segments(states - states // 2, states // 2)
 
 
-def _root(number: int, degree: int) -> int:
-    """Return the least whole number whose power is not below a number."""
-    root = max(1, int(float(number) ** (1.0 / degree)) - 1)
-    while root**degree < number:
-        root += 1
-    return root
+def _cost(iterations: int, one: Segments) -> tuple[int, int]:
+    """Return how many iterations run in all before their values are kept, and then how many states
+    are saved, about."""
+    segments = -(-iterations // one.length)
+    return sweeps(segments, one.checkpoints) * one.length, segments
 
 
 @dataclass(slots=True)
@@ -102,11 +115,11 @@ class Checkpoints:
             return None
         most = maximum(self.kept.bounded(trip_count(stmt), ()), const(0))
         sizes: list[Let] = []
-        lengths = self._lengths(most, sizes)
-        if not lengths:
+        cut = self._sizes(most, sizes)
+        if cut is None:
             return None
         try:
-            made = self._cut(stmt, most, lengths, before, write)
+            made = self._cut(stmt, most, *cut, before, write)
         except UnknownSize:
             raise
         except NotDifferentiable as why:
@@ -115,34 +128,33 @@ class Checkpoints:
         self.sizes += sizes if made else []
         return made
 
-    def _lengths(self, most: Affine, sizes: list[Let]) -> tuple[Affine, ...]:
-        """Return the lengths of segments; `sizes` receives what binds those of run time."""
+    def _sizes(self, most: Affine, sizes: list[Let]) -> tuple[Affine, Affine] | None:
+        """Return how many checkpoints a loop has, and the length of segments; `sizes` receives what
+        binds those of run time."""
         if most.constant is not None:
-            return tuple(map(const, self.memory.lengths(most.constant)))
-        levels = 2 if self.memory.states is None else RUN_TIME_LEVELS
+            cut = self.memory.segments(most.constant)
+            return None if cut is None else (const(cut.checkpoints), const(cut.length))
 
-        def bound(value: Expr) -> Affine:
-            sizes.append(Let(self.names.symbol("length"), value))
+        def bound(name: str, value: Expr) -> Affine:
+            sizes.append(Let(self.names.symbol(name), value))
             return var(sizes[-1].symbol)
 
-        number = Cast(Position(maximum(most, const(1))), dtypes.float64)
-        power = Const(1.0 / levels, dtypes.float64)
-        root = apply("sqrt", number) if levels == 2 else apply("pow", number, power)
-        each = bound(Cast(apply("ceil", root), dtypes.int64))
-        if self.memory.states is not None:
-            least = -(-self.memory.states // levels)
-            each = bound(Position(maximum(each, const(least))))
-        found = [each]
-        while len(found) < levels - 1:
-            found.insert(0, bound(Position(multiply(found[0], each))))
         longest = maximum(most, const(1))
-        return tuple(bound(Position(minimum(length, longest))) for length in found)
+        root = apply("sqrt", Cast(Position(longest), dtypes.float64))
+        length = bound("length", Cast(apply("ceil", root), dtypes.int64))
+        if self.memory.states is None:
+            return ceiling(longest, length), length
+        cut = self.memory.of_run_time()
+        length = bound("length", Position(minimum(const(cut.length), length)))
+        fewest = minimum(const(cut.checkpoints), ceiling(longest, length))
+        return bound("slots", Position(fewest)), length
 
     def _cut(
         self,
         stmt: For,
         most: Affine,
-        lengths: tuple[Affine, ...],
+        slots: Affine,
+        length: Affine,
         before: list[Statement],
         write: Write,
     ) -> tuple[Body, Body] | None:
@@ -161,11 +173,11 @@ class Checkpoints:
         (again,) = rename((quiet,), {}, instead)
         assert isinstance(again, For), "it is the same loop"
         first, count = names.symbol("first"), names.symbol("count")
-        taped = _iterations(again, var(first), var(count))
+        taped = iterations(again, var(first), var(count))
         at = places((taped,))
         limits = {
             **self.kept.limits,
-            count: (const(0), lengths[-1]),
+            count: (const(0), length),
             first: (const(0), maximum(most - 1, const(0))),
         }
         kept = Kept(names, at, writes((taped,), at), limits)
@@ -179,26 +191,30 @@ class Checkpoints:
         if self._is_larger(most, state, tapes):
             text = "its state is larger than what its iterations keep"
             raise NotDifferentiable(text, stmt.span)
-        counts = (most, *lengths)
-        arrays = tuple(
-            {node.id: self._checkpoint(node, _ceiling(counts[level], length)) for node in state}
-            for level, length in enumerate(lengths)
-        )
+        checkpoints = {node: self._checkpoint(node, slots) for node in state}
         self.kept.allocations += kept.allocations
-        region = _Region(
-            names, stmt, again, lengths, state, copies, arrays, (first, count),
-            (*forward, *backward),
-        )  # fmt: skip
-        return region.forward(), region.backward()
+        region = Region(
+            names, stmt, again, length, copies, checkpoints, (first, count), (*forward, *backward)
+        )
+        if self._has_all(most, slots, length):
+            return equidistant(region)
+        held = names.array("places", (slots,), dtypes.int64)
+        self.kept.allocations += [Alloc(held)] if held.static_shape is None else []
+        return binomial(region, slots, held)
+
+    def _has_all(self, most: Affine, slots: Affine, length: Affine) -> bool:
+        """Whether each segment has a checkpoint of its own."""
+        if self.memory.states is None:
+            return True
+        segments = ceiling(most, length).constant
+        return segments is not None and segments <= (slots.constant or 0)
 
     def _is_larger(self, most: Affine, state: Sequence[Node], tapes: Sequence[Node]) -> bool:
         """Whether checkpoints are larger than what they save; of run-time sizes by a guess."""
         iterations = _guess(most)
-        lengths = self.memory.lengths(iterations) or (iterations,)
-        pairs = zip((iterations, *lengths), lengths, strict=False)
-        segments = sum(-(-whole // length) for whole, length in pairs)
+        cut = self.memory.segments(iterations) or Segments(1, iterations)
         each = sum(_bytes(node.shape[1:], node) for node in tapes)
-        held = lengths[-1] * each + segments * sum(_bytes(node.shape, node) for node in state)
+        held = cut.length * each + cut.checkpoints * sum(_bytes(n.shape, n) for n in state)
         return held > iterations * each
 
     def _require_storage(self, stmt: For, state: Sequence[Node]) -> None:
@@ -218,113 +234,6 @@ class Checkpoints:
         return new
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """A loop that is cut into segments."""
-
-    names: Names
-    loop: For
-    again: For
-    """The loop on copies of what it writes."""
-    lengths: tuple[Affine, ...]
-    state: Sequence[Node]
-    copies: Mapping[int, Node]
-    checkpoints: tuple[Mapping[int, Node], ...]
-    """The arrays of each level, by the ids of those whose states they hold."""
-    last: tuple[Symbol, Symbol]
-    """The first iteration of an innermost segment, and how many it has."""
-    taped: Body
-    """The iterations of an innermost segment that keep values, and their adjoints."""
-
-    def forward(self) -> Body:
-        """Return the loop that leaves checkpoints."""
-        segment, first, count = map(self.names.symbol, ("segment", "first", "count"))
-        whole, length = maximum(trip_count(self.loop), const(0)), self.lengths[0]
-        body = (
-            *_bounds(first, count, const(0), whole, segment, length),
-            *self._saved(0, var(segment), {}),
-            _iterations(self.loop, var(first), var(count)),
-        )
-        return (For(segment, const(0), _ceiling(whole, length), 1, body, self.loop.span),)
-
-    def backward(self) -> Body:
-        """Return the adjoint of the loop."""
-        inside = {s.node.id for s in statements(self.again.body) if isinstance(s, Alloc)}
-        created = [
-            Alloc(copy) for copy in self.copies.values()
-            if copy.static_shape is None and copy.id not in inside
-        ]  # fmt: skip
-        whole = maximum(trip_count(self.loop), const(0))
-        return (*created, self._reversed(0, const(0), whole))
-
-    def _reversed(self, level: int, origin: Affine, whole: Affine) -> For:
-        """Return the adjoints of iterations, segment by segment, whose states are saved."""
-        is_last, length = level == len(self.lengths) - 1, self.lengths[level]
-        segment = self.names.symbol("segment")
-        new = self.names.symbol("first"), self.names.symbol("count")
-        first, count = self.last if is_last else new
-        body: Body = self.taped
-        if not is_last:
-            body = (
-                *self._run(level + 1, var(first), var(count)),
-                self._reversed(level + 1, var(first), var(count)),
-            )
-        body = (
-            *_bounds(first, count, origin, whole, segment, length),
-            *self._restored(level, var(segment)),
-            *body,
-        )
-        last = _ceiling(whole, length) - 1
-        return For(segment, last, const(-1), -1, body, self.loop.span)
-
-    def _run(self, level: int, origin: Affine, whole: Affine) -> Body:
-        """Return iterations on copies up to the last segment, whose states are saved."""
-        segment, first = self.names.symbol("segment"), self.names.symbol("first")
-        length = self.lengths[level]
-        start = origin + multiply(var(segment) - 1, length)
-        body = (
-            Let(first, Position(start), self.loop.span),
-            _iterations(self.again, var(first), length),
-            *self._saved(level, var(segment), self.copies),
-        )
-        later = For(segment, const(1), _ceiling(whole, length), 1, body, self.loop.span)
-        return (*self._saved(level, const(0), self.copies), later)
-
-    def _saved(self, level: int, segment: Affine, copies: Mapping[int, Node]) -> list[Statement]:
-        """Return what saves the state before a segment."""
-        to, span = self.checkpoints[level], self.loop.span
-        return [
-            self.names.copied(to[node.id], copies.get(node.id, node), at=(segment,), span=span)
-            for node in self.state
-        ]
-
-    def _restored(self, level: int, segment: Affine) -> list[Statement]:
-        """Return what sets the copies to the state before a segment."""
-        from_, span = self.checkpoints[level], self.loop.span
-        return [
-            self.names.copied(self.copies[n.id], from_[n.id], from_=(segment,), span=span)
-            for n in self.state
-        ]
-
-
-def _bounds(
-    first: Symbol, count: Symbol, origin: Affine, whole: Affine, segment: Symbol, length: Affine
-) -> Body:
-    """Return what binds the first iteration of a segment, and how many it has."""
-    start = multiply(var(segment), length)
-    return (
-        Let(first, Position(origin + start)),
-        Let(count, Position(minimum(length, whole - start))),
-    )
-
-
-def _iterations(loop: For, first: Affine, count: Affine) -> For:
-    """Return so many iterations of a loop, from one on: new statements."""
-    body = map_statements(loop.body, lambda stmt: (replace(stmt),))
-    lo = loop.lo + first * loop.step
-    return replace(loop, lo=lo, hi=lo + count * loop.step, body=body)
-
-
 def _bytes(shape: Sequence[Affine], node: Node) -> int:
     return prod(map(_guess, shape)) * node.dtype.numpy.itemsize
 
@@ -332,10 +241,6 @@ def _bytes(shape: Sequence[Affine], node: Node) -> int:
 def _guess(size: Affine) -> int:
     """Return a size, for a large value of those that are known at run time."""
     return max(1, evaluate(size, dict.fromkeys(size.symbols(), 1000)))
-
-
-def _ceiling(number: Affine, by: Affine) -> Affine:
-    return floordiv(number + by - 1, by)
 
 
 def _quiet(body: Body) -> Body:

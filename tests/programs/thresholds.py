@@ -207,9 +207,8 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
 """Values by the name of a tuned constant, or by the module and name of one of another module."""
 
 KEPT: Mapping[str, tuple[str, ...]] = {
-    "levels of checkpoints, which decide what a gradient holds as the user asks": (
-        "lowering.adjoint.checkpoints.MOST_LEVELS",
-        "lowering.adjoint.checkpoints.RUN_TIME_LEVELS",
+    "how the segments of a loop are chosen, which decide what a gradient holds as the user asks": (
+        "lowering.adjoint.checkpoints.MOST_CHOICES",
     ),
     "how many statements a gradient has for an extreme, which its text shows": (
         "lowering.adjoint.extremes.MOST",

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.adjoint.checkpoints import MOST_LEVELS, Memory
+from plusequals.lowering.adjoint.checkpoints import Memory, Segments
+from plusequals.lowering.adjoint.segments import sweeps
 
 from .programs import PARAMETERS, WHILES, function_of, values_of
 
@@ -187,16 +188,41 @@ def test_loops_whose_iterations_are_counted(name: str) -> None:
     assert_same(WHILES[name], {"memory": 1}, backend="numpy")
 
 
-def test_lengths_of_segments() -> None:
-    assert Memory(64).lengths(64) == ()
-    assert Memory(64).lengths(65) == (9,)
-    assert Memory(64).lengths(10_000) == (484, 22)
-    assert Memory().lengths(10_000) == (100,)
-    assert Memory().lengths(3) == ()
-    assert len(Memory(1).lengths(10**6)) == MOST_LEVELS - 1
-    for iterations in range(2, 200):
-        first = Memory(7).lengths(iterations)[:1]
-        assert not first or first[0] < iterations
+def test_how_loops_are_cut() -> None:
+    assert Memory(64).segments(64) is None
+    assert Memory(64).segments(65) == Segments(8, 9)
+    assert Memory().segments(10_000) == Segments(100, 100)
+    assert Memory().segments(3) is None
+    assert Memory(1).segments(10) == Segments(1, 1)
+    for states in (2, 5, 64, 5000):
+        for iterations in (6, 100, 10_000, 10**7):
+            cut = Memory(states).segments(iterations)
+            assert cut is None or cut.checkpoints + cut.length <= states
+            assert (cut is None) == (iterations <= states)
+    cut = Memory(64).segments(10_000)
+    assert cut and sweeps(-(-10_000 // cut.length), cut.checkpoints) * cut.length < 19_000
+
+
+@pytest.mark.parametrize("memory", [2, 3, 5])
+def test_every_number_of_iterations_is_as_with_all_states(memory: int) -> None:
+    text = "def f(x, n):\n    s = x[0]\n    for t in range(n):\n"
+    text += "        s = np.sin(s) * x[t % 2] + 0.5\n    return s\n"
+    f = pe.cd_from_source(text, {"np": np})
+    x = np.array([0.5, 1.25])
+    g, whole = pe.gradient(f, wrt="x", memory=memory), pe.gradient(f, wrt="x")
+    for n in range(40):
+        np.testing.assert_allclose(g(x, n), whole(x, n), rtol=1e-12)
+    for n in (memory + 1, 17, 40):
+        of_text = function_with(text, n)
+        found = pe.gradient(of_text, wrt="x", memory=memory)
+        np.testing.assert_allclose(found(x), whole(x, n), rtol=1e-12)
+        held = sum(array.shape[0] for array in found.kept(x).arrays if array.is_checkpoint)
+        assert held + found.kept(x).arrays[0].shape[0] <= memory
+
+
+def function_with(text: str, n: int) -> Any:
+    text = text.replace("f(x, n)", "f(x)").replace("range(n)", f"range({n})")
+    return pe.cd_from_source(text, {"np": np}, backend="numpy")
 
 
 def test_loops_that_keep_no_values_stay_as_they_are() -> None:

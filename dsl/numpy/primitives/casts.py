@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
-from ...values.byte_order import in_byte_order
+from ...values.byte_order import in_byte_order, is_swapped_dtype, numpy_dtype
 from ...values.call_site import (
     LIBRARY,
     NONE,
@@ -27,11 +27,13 @@ from ...values.call_site import (
     Handler,
     Site,
     array_of,
+    constant,
     folds,
     integer_of,
     is_none,
     static_int,
     takes,
+    text_of,
 )
 from ...values.memory_order import if_fortran
 from ...values.types import (
@@ -180,6 +182,24 @@ def cast_handler(dtype: DType, function: Callable[..., object] | None = None) ->
 
     handler = takes(dtype.name, body)
     return handler if function is None else folds(function, handler)
+
+
+_CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
+
+
+def require_cast(site: Site, array: Array, dtype: DType, given: Value, casting: Value) -> None:
+    """Reject (CdTypeError CD0405) a cast that the casting rule does not permit."""
+    source = numpy_dtype(site.ctx, array, strong_of(array.kind))
+    wanted: Any = constant(given) if is_swapped_dtype(given) else dtype.numpy
+    rule: Any = text_of(site, casting, "casting", _CASTING)
+    if rule == "same_value":
+        text = "the rule 'same_value' is not part of the language"
+    elif np.can_cast(source, wanted, rule):
+        return
+    else:
+        text = f"{source} values are not cast to {dtype} under the rule {rule!r}"
+    helps = ("leave `casting=` out to convert all values",)
+    raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
 def python_cast(name: str, kind: Kind, instead: str) -> Body:

@@ -21,7 +21,7 @@ from ...values.adapting import require_held
 from ...values.arrays import as_scalar, describe, stack
 from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
-from ...values.byte_order import in_byte_order, is_swapped_dtype, numpy_dtype
+from ...values.byte_order import in_byte_order, is_swapped_dtype
 from ...values.call_site import (
     NONE,
     ONE,
@@ -61,7 +61,7 @@ from ...values.types import (
 )
 from ...values.values import Array, Listed, Masked, Scalar, Static, Value
 from .averages import stored_once
-from .casts import require_int64
+from .casts import require_cast, require_int64
 from .elementwise import arithmetic, converted
 from .joining import assigned, fitting, with_strong_type
 from .reshaping import is_in_order
@@ -550,7 +550,7 @@ def astype(
     """
     element = dtype_of(site, dtype) or dtypes.float64
     if not is_none(casting):
-        _require_cast(site, array_of(site, a), element, dtype, casting)
+        require_cast(site, array_of(site, a), element, dtype, casting)
     if not static_bool(site, copy, "copy") and isinstance(a, Array) and a.kind == Kind(element):
         return asarray(site, a, dtype, order=order)
     result = converted(site, a, element)
@@ -560,24 +560,6 @@ def astype(
     if isinstance(a, Array) and isinstance(result, Scalar):
         return Array((), (), result.expr, result.kind, copied=True)
     return result
-
-
-_CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
-
-
-def _require_cast(site: Site, array: Array, dtype: DType, given: Value, casting: Value) -> None:
-    """Reject (CdTypeError CD0405) a cast that the casting rule does not permit."""
-    source = numpy_dtype(site.ctx, array, strong_of(array.kind))
-    wanted: Any = constant(given) if is_swapped_dtype(given) else dtype.numpy
-    rule: Any = text_of(site, casting, "casting", _CASTING)
-    if rule == "same_value":
-        text = "the rule 'same_value' is not part of the language"
-    elif np.can_cast(source, wanted, rule):
-        return
-    else:
-        text = f"{source} values are not cast to {dtype} under the rule {rule!r}"
-    helps = ("leave `casting=` out to convert all values",)
-    raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
 def item(site: Site, a: Value, *args: Value) -> Value:

@@ -61,7 +61,7 @@ def isin(element, test_elements, invert):
     else:
 {{search}}
     if invert:
-        return ~found
+        return np.asarray(~found)
     return found
 """
 _BINARY_SEARCH = """\

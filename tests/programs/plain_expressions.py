@@ -298,6 +298,8 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
         if not -(2**63) <= number < 2**63:
             raise Unknown("an integer of more than 64 bits")
         return number
+    if name == "mean" and all(type(v) in (int, float) for v in values):
+        return sum(map(float, values)) / len(values)  # still a Python number
     wide = _accumulated(dtype)
     if name == "mean" and wide.kind in "iu":
         wide = np.dtype(np.float64)

@@ -3,11 +3,13 @@
     python -m tests.programs.sweep --types all --shapes small --seed 1 --jobs 2
     python -m tests.programs.sweep --types f8,u1 --shapes large --only cumsum --backend numpy
     python -m tests.programs.sweep --settings random --programs 4000
+    python -m tests.programs.sweep --ranks --types f8,i4
 
 A case is a row of `expressions` with one element type, one size and drawn values and layouts. It
 is right where results, their types, the arguments after the call and what shares memory are
 NumPy's, at default settings or at drawn ones for each batch, `open` ones have run-time sizes; where
-NumPy raises, an error is wanted. What is refused is counted.
+NumPy raises, an error is wanted. What is refused is counted. `--ranks` takes each row with each of
+its arrays replaced by one of every other rank: a function may be right for matrices only.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +46,8 @@ SHAPES = ("small", "large")
 SETTINGS = ("given", "random", "open")
 BATCH = 48
 """Cases in one C file."""
+OF_RANKS = "svxz"
+"""The names of a number and of arrays of one, two and three axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +171,32 @@ def _finish(run: _Run) -> None:
         verdict.kind = "differs"
         verdict.why = f"gives {got.result!r:.80} where NumPy raises {run.want.raised!r:.120}"
         return
-    if run.want.undefined:
+    if run.want.undefined or _sums_of_undefined_casts(case):
         verdict.kind = "open"
         return
     how = "ulps" if case.tolerance == "exact" and case.dtype in ("c8", "c16") else case.tolerance
     why = parted(got, run.want, TOLERANCES[how], how)
     verdict.kind, verdict.why = ("differs", why) if why else ("same", "")
+
+
+def of_other_ranks(text: str) -> Iterator[str]:
+    """Yield a row with each of its arrays, in turn, replaced by one of every other rank.
+
+    >>> list(of_other_ranks("np.dot(x, q)"))
+    ['np.dot(s, q)', 'np.dot(v, q)', 'np.dot(z, q)']
+    """
+    for name in OF_RANKS:
+        if re.search(rf"\b{name}\b", text):
+            for other in OF_RANKS.replace(name, ""):
+                yield re.sub(rf"\b{name}\b", other, text)
+
+
+def _sums_of_undefined_casts(case: Case) -> bool:
+    """Whether a reduction casts numbers that no integer holds, of which NumPy does not warn."""
+    if not re.search(r"(sum|prod|trace|mean)\(.*np\.u?int", case.text):
+        return False
+    values = [np.asarray(one.value) for one in case.given().values()]
+    return any(one.dtype.kind in "fc" and not np.isfinite(one).all() for one in values)
 
 
 def cases_of(options: argparse.Namespace) -> list[Case]:
@@ -181,6 +205,10 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
     sizes = SHAPES if options.shapes == "both" else (options.shapes,)
     groups = options.groups.split(",") if options.groups else list(GROUPS)
     rows = [row for group in groups for row in GROUPS[group] if options.only in row[1]]
+    if options.ranks:
+        known = {text for _, text in rows}
+        others = {text: tolerance for tolerance, row in rows for text in of_other_ranks(row)}
+        rows = [(tolerance, text) for text, tolerance in others.items() if text not in known]
     out = [
         Case(tolerance, text, dtype, size, options.seed)
         for size in sizes for dtype in types for tolerance, text in rows
@@ -273,6 +301,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=0, help="so many, drawn; 0: all")
     parser.add_argument("--groups", default="", help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--only", default="", help="rows with that text in them")
+    parser.add_argument("--ranks", action="store_true", help="the rows for arrays of other ranks")
     parser.add_argument("--backend", choices=("cc", "numpy"), default="cc")
     parser.add_argument("--settings", choices=SETTINGS, default="given",
                         help="random: drawn for each batch; open: run-time sizes")  # fmt: skip

@@ -193,12 +193,15 @@ _KINDS: dict[object, Destination] = {
     np.trace: _by_type(partial(accumulated, np.add)),
     np.max: _by_type(partial(_extreme, np.maximum)),
     np.min: _by_type(partial(_extreme, np.minimum)),
+    np.amax: _by_type(partial(_extreme, np.maximum)),
+    np.amin: _by_type(partial(_extreme, np.minimum)),
     np.ptp: _by_type(peak_to_peak_into), np.mean: _by_type(mean_into),
     np.var: _by_type(partial(variance_into, root=False)),
     np.std: _by_type(partial(variance_into, root=True)),
     np.argmax: _by_type(_position), np.argmin: _by_type(_position),
     np.any: _whole, np.all: _whole,
-    np.round: _by_type(rounded_into), np.einsum: _by_type(einsum_into),
+    np.round: _by_type(rounded_into), np.around: _by_type(rounded_into),
+    np.einsum: _by_type(einsum_into),
     np.dot: _dot, np.matmul: _product, np.vecdot: _product,
 }  # fmt: skip
 

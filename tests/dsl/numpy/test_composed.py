@@ -13,6 +13,7 @@ from ..elaborate.strict_oracle import assert_as_plain
 EXPRESSIONS = (
     "np.isin(i, idx)",
     "np.isin(i, idx, invert=True)",
+    "np.isin(3, idx, invert=True)",
     "np.isin(idx, np.arange(0, 90, 3))",
     "np.isin(np.arange(20) % 7, np.arange(-9, 9)[::-1], False, True)",
     "np.isin(nn, nn)",

@@ -13,7 +13,8 @@ SUMS = (
     "np.sum(a, out=o)", "a.sum(out=o)", "np.add.reduce(a, out=o)", "np.mean(a, out=o)",
     "a.mean(None, None, o)", "np.var(a, out=o)", "a.std(out=o)", "np.subtract.reduce(a, out=o)",
     "np.trace(np.diag(a), out=o)", "np.einsum('i,i->', a, a, out=o)", "np.ptp(a, out=o)",
-    "np.max(a, out=o)", "np.prod(a, out=o)", "np.sum(a, None, np.float32, o)",
+    "np.max(a, out=o)", "np.amax(a, out=o)", "np.amin(a, out=o)", "np.prod(a, out=o)",
+    "np.sum(a, None, np.float32, o)",
 )  # fmt: skip
 
 
@@ -68,6 +69,7 @@ SHAPES = (
     ("np.sum(x, axis=0, out=np.zeros((2, 4)))", "`out` has shape (2, 4), and the result (4,)"),
     ("np.sum(x, out=np.zeros(3))", "`out` has shape (3,), and the result ()"),
     ("np.max(x, axis=1, out=np.zeros((2, 3)))", "`out` has shape (2, 3), and the result (3,)"),
+    ("np.amin(x, axis=1, out=np.zeros((2, 3)))", "`out` has shape (2, 3), and the result (3,)"),
     ("np.mean(x, axis=0, keepdims=True, out=np.zeros((3, 4)))", "and the result (1, 4)"),
     ("np.std(x, out=np.zeros(1))", "and the result ()"),
     ("x.sum(0, out=np.zeros((1, 4)))", "and the result (4,)"),

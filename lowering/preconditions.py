@@ -3,12 +3,6 @@
 A pass whose precondition does not hold is the identity, and its module is not imported: a program
 of one loop over elements needs few of them. Each test is of the contents of statements, which are
 memoized in them, so that the next pass looks only at what has changed.
-
->>> program = lowered("for i in range(8):\\n    y[i] = x[i] * 2", y="f32[8]", x="f32[8]")
->>> contents_of(program).loop_depth, sorted(contents_of(program).ops)
-(1, ['mul'])
->>> has_nested_loops(program), has_branches(program), has_local_arrays(program)
-(False, False, False)
 """
 
 from __future__ import annotations

@@ -523,10 +523,11 @@ def dtype_of(site: Site, value: Value) -> DType | None:
     if dtype is None:
         named = constant(value)
         is_swapped = isinstance(named, np.dtype) and not named.isnative
+        is_swapped |= isinstance(named, str) and named[:1] in ("<", ">")
         helps = ("new arrays are in this machine's byte order: convert the result",)
         raise error(
             "CD0447", CdTypeError, f"{describe(value)} is not an element type", site.span,
-            helps=helps if is_swapped or str(named)[:1] in ("<", ">") else (),
+            helps=helps if is_swapped else (),
         )  # fmt: skip
     return dtype
 

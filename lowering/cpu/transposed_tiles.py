@@ -29,8 +29,9 @@ from math import prod
 
 from ...base.diagnostic import Span
 from .. import thresholds
-from ..analysis.parallel_band import array_accesses, static_trip_count
+from ..analysis.parallel_band import array_accesses, trip_count
 from ..analysis.subscripts import stride
+from ..ir.bounds import Bounds
 from ..ir.decision import Decided, Decision, Reason
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Symbol, minimum, var
@@ -117,7 +118,7 @@ def _along(chain: tuple[For, ...], body: Body) -> For | None:
     far = [access for access in array_accesses(body) if _is_across(*access, last)]
     for at in range(len(chain) - 2, -1, -1):
         if any(_step(*access, chain[at].symbol) == 1 for access in far):
-            counts = [static_trip_count(loop) for loop in chain[at + 1 :]]
+            counts = [Bounds().most(trip_count(loop)) for loop in chain[at + 1 :]]
             iterations = prod(count for count in counts if count is not None)
             return (
                 chain[at]

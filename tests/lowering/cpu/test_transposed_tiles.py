@@ -27,6 +27,8 @@ STAYS = {
     "y[i, j] = sum[k](x[k, i] * x[k, j])": {"y": "f64[300, 300]", "x": "f64[300, 300]"},
     "for i in range(299):\n    y[i + 1, j] = y[i, j] + x[j, i]":
         {"y": "f64[300, 300]", "x": "f64[300, 300]"},
+    "for k in range(8):\n    for i in range(300):\n        for j in range(min(300 - 40 * k, 3)):\n"
+    "            y[i, j] = x[j, i]": {"y": "f64[300, 300]", "x": "f64[300, 300]"},
 }  # fmt: skip
 
 

@@ -30,12 +30,18 @@ class Given:
 
 
 def made(
-    names: list[str], dtype: str, size: str, seed: int, plain: bool, unsigned: bool = False
+    names: list[str],
+    dtype: str,
+    size: str,
+    seed: int,
+    plain: bool,
+    unsigned: bool = False,
+    factors: bool = False,
 ) -> dict[str, Given]:
     """Return the arguments of those names.
 
     `plain` draws small numbers more often than any; `unsigned` no negative ones, of which C casts
-    no float to an unsigned integer.
+    no float to an unsigned integer; `factors` mostly ones, whose products overflow in no order.
     """
     rng = np.random.default_rng(seed)
     wild = rng.random() < (0.15 if plain else 0.5)
@@ -48,6 +54,8 @@ def made(
         value = everything[name]
         if unsigned and np.asarray(value).dtype.kind in "fc":
             value = abs(value)
+        if factors and np.asarray(value).dtype.kind in "fc":
+            value = _mostly_ones(rng, value)
         if not isinstance(value, np.ndarray):
             out[name] = Given(value)
             continue
@@ -75,6 +83,14 @@ def _values(dtype: np.dtype, size: str, rng: np.random.Generator, wild: bool) ->
         "k": int(rng.integers(1, 5)), "t": float(rng.choice([0.75, 0.25, 1.3, 2.675, 0.15])),
     }  # fmt: skip
     return out
+
+
+def _mostly_ones(rng: np.random.Generator, value: Any) -> Any:
+    """Replace all but some eight elements by one and minus one."""
+    if np.size(value) <= 16:
+        return value
+    signs = np.where(rng.random(value.shape) < 0.5, -1, 1).astype(value.dtype)
+    return np.where(rng.random(value.shape) < 8 / value.size, value, signs)
 
 
 def _plain(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> Any:

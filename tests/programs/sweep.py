@@ -74,7 +74,8 @@ class Case:
         names = [name for name in NAMES if re.search(rf"\b{name}\b", self.text)]
         plain = self.tolerance in ("sums", "loose")
         unsigned = re.search(r"uint|'u[18]'", self.text) is not None
-        return made(names, self.dtype, self.size, drawn, plain, unsigned)
+        factors = "prod(" in self.text and self.size == "large"
+        return made(names, self.dtype, self.size, drawn, plain, unsigned, factors)
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={one}" for name, one in self.given().items())

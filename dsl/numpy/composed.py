@@ -36,8 +36,9 @@ from ..values.call_site import (
 )
 from ..values.values import Array, Group, Scalar, Static, Value
 from .primitives.creation import array, copy
+from .primitives.differences import diff
 from .primitives.elementwise import converted
-from .primitives.joining import concatenate, diff
+from .primitives.joining import concatenate
 from .primitives.python_reductions import as_number
 from .primitives.reductions import require_ordered, require_subtracted
 from .primitives.shaping import elements, reshape_method

@@ -235,6 +235,8 @@ REDUCTIONS = (
         np.average(x, axis=0, keepdims=True)
         np.average(x, axis=1, weights=v, keepdims=True)
         np.average(x, returned=True)
+        np.average(x, axis=1, weights=v, returned=True)
+        np.average(x, axis=0, returned=True)
         np.cov(x[:4])
         np.cov(v, u)
         np.cov(x[:3], rowvar=False)

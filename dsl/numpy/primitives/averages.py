@@ -20,6 +20,7 @@ from ...values.builder import error
 from ...values.call_site import (  # fmt: skip
     NO,
     NONE,
+    ONE,
     YES,
     ZERO,
     Body,
@@ -34,8 +35,8 @@ from ...values.call_site import (  # fmt: skip
 )
 from ...values.memory_order import in_memory, mapped
 from ...values.stores import require_storable
-from ...values.types import FALSE, TRUE, Kind, cast
-from ...values.values import Array, Scalar, Static, Value
+from ...values.types import FALSE, TRUE, Kind, both, cast
+from ...values.values import Array, Group, Scalar, Static, Value
 from .elementwise import arithmetic, converted
 from .elementwise import where as choose
 from .reductions import (
@@ -153,13 +154,7 @@ def variance(root: bool, out: DType | None = None) -> Body:
         where: Value = YES,
     ) -> Value:
         over = operand(site, a, axis, keepdims, where)
-        freedom = real_of(site, ddof, "ddof")
-        if not is_none(correction):
-            if freedom != Static(0.0):
-                text = "`ddof` and `correction` are two names of one number, and both are given"
-                helps = ("give one of them: `ddof=1`",)
-                raise error("CD0440", CdValueError, text, site.span, helps=helps)
-            freedom = real_of(site, correction, "correction")
+        freedom = _freedom(site, ddof, correction)
         result = _variance(
             site, over.array, over.axes, dtype_of(site, dtype), freedom, over.keepdims, over.where,
             out,
@@ -215,8 +210,9 @@ def _variance(
     """Return the variance by the two-pass algorithm: the mean, then the mean squared deviation.
 
     The mean and the sum of squares are in `dtype`, the deviations in what it and the elements
-    promote to. With `out` the sum is rounded to that type before it is divided. Without a degree of
-    freedom it is a sum divided by zero; with `skips_nan`, NaN.
+    promote to, with `skips_nan` they and their squares in the type of the elements. With `out` the
+    sum is rounded to that type before it is divided. Without a degree of freedom it is a sum
+    divided by zero; with `skips_nan`, NaN.
     """
     array = cheap_or_stored(site.ctx, array, "values", site.span)
     element = array.kind.dtype
@@ -235,7 +231,12 @@ def _variance(
         lambda x, m: (Apply(OPS["sub"], (cast(x[0], compute), cast(m[0], compute)), compute), work),
         [array, center], site.span,
     )  # fmt: skip
+    if skips_nan:  # NumPy keeps them in a copy of the array
+        deviation = converted(site, deviation, strong_of(array.kind))
     squares = _square(site, as_array(site.ctx, deviation, site.span), element.kind == "c")
+    if skips_nan and element is dtypes.float16:
+        rounded = cast(cast(squares.body, element), squares.kind.dtype.compute)
+        squares = mapped(site.ctx, squares, rounded, squares.kind)
     result_kind = squares.kind if dtype is None else kind
     if dtype is None and out is not None:
         result_kind = Kind(loop_dtype(site, np.add, squares.kind.dtype, out))
@@ -307,15 +308,28 @@ def peak_to_peak_into(body: Body, out: DType) -> Body:
 
 
 def average(
-    site: Site, a: Value, axis: Value = NONE, weights: Value = NONE, *, keepdims: Value = NO
+    site: Site,
+    a: Value,
+    axis: Value = NONE,
+    weights: Value = NONE,
+    returned: Value = NO,
+    *,
+    keepdims: Value = NO,
 ) -> Value:
-    """Return `np.average`: the mean, or the weighted mean where weights are given.
+    """Return `np.average`: the mean, or the weighted mean where weights are given; with `returned`
+    also the sum of the weights, or the number of elements.
 
     CdTypeError CD0452 where the shape of the weights does not fit, CdZeroDivisionError CD0457 at
     run time where they sum to zero.
     """
+    gives_sum = static_bool(site, returned, "returned")
     if is_none(weights):
-        return mean(site, a, axis, keepdims=keepdims)
+        result = mean(site, a, axis, keepdims=keepdims)
+        if not gives_sum:
+            return result
+        array = array_of(site, a)
+        number = number_of_elements(site, array, axes_of(site, axis, array.rank), None)
+        return _with_sum(site, stored_once(site, result, "mean"), number)
     array, weight = array_of(site, a), array_of(site, weights)
     promoted = dtypes.promote(strong_of(array.kind), strong_of(weight.kind))
     if array.kind.dtype.kind in "biu":
@@ -347,7 +361,17 @@ def average(
         site, sum_over(site, broadcast_weight, axis, keepdims=keepdims), "weight"
     )
     _require_weight(site, array_of(site, weight_sum))
-    return arithmetic(site, "/", weighted_sum, weight_sum)
+    result = arithmetic(site, "/", weighted_sum, weight_sum)
+    return _with_sum(site, stored_once(site, result, "mean"), weight_sum) if gives_sum else result
+
+
+def _with_sum(site: Site, result: Value, total: Value) -> Value:
+    """Return a mean and its total, in the type and the shape of the mean."""
+
+    def combine(left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+        return cast(right[0], left[1].dtype.compute), left[1]
+
+    return Group((result, elementwise(site.ctx, combine, [result, total], site.span)))
 
 
 def _require_weight(site: Site, total: Array) -> None:
@@ -360,27 +384,56 @@ def _require_weight(site: Site, total: Array) -> None:
     site.ctx.check(test, fault, (), site.span, Domain((*site.ctx.domain, *total.ranges)))
 
 
-def variance_skipping_nan(root: bool) -> Body:
-    """Return the body of `np.nanvar`, or of `np.nanstd` with `root`."""
+def variance_skipping_nan(root: bool, out: DType | None = None) -> Body:
+    """Return the body of `np.nanvar`, or of `np.nanstd` with `root`; `out` is the type that it
+    writes."""
 
     def body(
-        site: Site, a: Value, axis: Value = NONE, *, ddof: Value = ZERO, keepdims: Value = NO
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        ddof: Value = ZERO,
+        *,
+        keepdims: Value = NO,
+        where: Value = YES,
+        correction: Value = NONE,
     ) -> Value:
         array = array_of(site, a)
         if array.kind.dtype.kind not in "fc":
-            return variance(root)(site, array, axis, ddof=ddof, keepdims=keepdims)
+            return variance(root, out)(
+                site, array, axis, dtype, ddof,
+                keepdims=keepdims, where=where, correction=correction,
+            )  # fmt: skip
         array = cheap_or_stored(site.ctx, array, "values", site.span)
-        freedom = real_of(site, ddof, "ddof")
-        keeps_axes = static_bool(site, keepdims, "keepdims")
-        axes = axes_of(site, axis, array.rank)
+        over = operand(site, array, axis, keepdims, where)
         result = _variance(
-            site, array, axes, None, freedom, keeps_axes, present(array), skips_nan=True
-        )
+            site, array, over.axes, dtype_of(site, dtype), _freedom(site, ddof, correction),
+            over.keepdims, both(present(array), over.where), out, skips_nan=True,
+        )  # fmt: skip
         if not root:
             return result
         return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
 
     return body
+
+
+def variance_skipping_nan_into(body: Body, out: DType, *, root: bool) -> Body:
+    """Return the body of `np.nanvar` or `np.nanstd` that writes an `out` of a type."""
+    typed: Body = wraps(body)(variance_skipping_nan(root, out))
+    return typed
+
+
+def _freedom(site: Site, ddof: Value, correction: Value) -> Static | Scalar:
+    """Return the degrees of freedom less; CdValueError CD0440 where both names give them."""
+    freedom = real_of(site, ddof, "ddof")
+    if is_none(correction):
+        return freedom
+    if freedom != Static(0.0):
+        text = "`ddof` and `correction` are two names of one number, and both are given"
+        helps = ("give one of them: `ddof=1`",)
+        raise error("CD0440", CdValueError, text, site.span, helps=helps)
+    return real_of(site, correction, "correction")
 
 
 def present(array: Array) -> Expr:
@@ -389,29 +442,98 @@ def present(array: Array) -> Expr:
     return Select(is_nan, FALSE, TRUE)
 
 
-def skipping_nan(name: str) -> Body:
-    """Return the body of `np.nansum`, `np.nanprod`, `np.nanmax`, `np.nanmin` or `np.nanmean`."""
+def total_skipping_nan(name: str) -> Body:
+    """Return the body of `np.nansum` or `np.nanprod`: NaN counts as the neutral element."""
+    neutral = ZERO if name == "sum" else ONE
 
-    def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        initial: Value = NONE,
+        where: Value = YES,
+    ) -> Value:
+        array = array_of(site, a)
+        reduce = reducer(name)
+        if array.kind.dtype.kind not in "fc":
+            return reduce(site, array, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+        if is_none(dtype) and is_none(initial):
+            array = cheap_or_stored(site.ctx, array, "values", site.span)
+            over = operand(site, array, axis, keepdims, where)
+            op = OPS["add" if name == "sum" else "mul"]
+            predicate = both(present(array), over.where)
+            kind = Kind(array.kind.dtype)
+            return accumulate(site, op, array, over.axes, kind, over.keepdims, predicate)
+        is_nan = elementwise(site.ctx, combine_of(np.isnan), [array], site.span)
+        replaced = choose(site, is_nan, neutral, array)
+        return reduce(site, replaced, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+    return body
+
+
+def mean_skipping_nan(out: DType | None = None) -> Body:
+    """Return the body of `np.nanmean`; `out` is the type that it writes."""
+
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        where: Value = YES,
+    ) -> Value:
         array = array_of(site, a)
         if array.kind.dtype.kind not in "fc":
-            function = mean if name == "mean" else reducer(name)
-            return function(site, array, axis, keepdims=keepdims)
-        axes = axes_of(site, axis, array.rank)
-        keeps_axes = static_bool(site, keepdims, "keepdims")
-        where = present(array)
-        if name == "mean":
-            return mean_of(site, array, axes, None, keeps_axes, where)
-        if name in ("max", "min"):
-            require_ordered(site, array, f"nan{name}")
+            return averaging(out)(site, array, axis, dtype, keepdims=keepdims, where=where)
+        array = cheap_or_stored(site.ctx, array, "values", site.span)
+        over = operand(site, array, axis, keepdims, where)
+        wanted = dtype_of(site, dtype)
+        if wanted is not None and wanted.kind not in "fc":
+            raise _dtype_error(site, "mean", array, wanted, "leave `dtype=` out")
+        if out is not None and wanted is None:
+            wanted = loop_dtype(site, np.add, strong_of(array.kind), out)
+        predicate = both(present(array), over.where)
+        return mean_of(site, array, over.axes, wanted, over.keepdims, predicate, out)
+
+    return body
+
+
+def mean_skipping_nan_into(body: Body, out: DType) -> Body:
+    """Return the body of `np.nanmean` that writes an `out` of a type."""
+    typed: Body = wraps(body)(mean_skipping_nan(out))
+    return typed
+
+
+def extreme_skipping_nan(name: str) -> Body:
+    """Return the body of `np.nanmax` or `np.nanmin`, `name` being `max` or `min`."""
+
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        *,
+        keepdims: Value = NO,
+        initial: Value = NONE,
+        where: Value = YES,
+    ) -> Value:
+        array = array_of(site, a)
+        if array.kind.dtype.kind not in "fc":
+            reduce = reducer(name)
+            return reduce(site, array, axis, keepdims=keepdims, initial=initial, where=where)
+        require_ordered(site, array, f"nan{name}")
+        if is_none(initial) and where == YES:
+            axes = axes_of(site, axis, array.rank)
             require_elements(site, array, axes, f"nan{name}")
+            keeps_axes = static_bool(site, keepdims, "keepdims")
             return _extreme_skipping_nan(site, array, axes, keeps_axes, name)
-        op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
-        result = accumulate(site, op, array, axes, Kind(array.kind.dtype), keeps_axes, where)
-        if name in ("sum", "prod"):
-            return result
-        number = number_of_elements(site, array, axes, where, keeps_axes)
-        return elementwise(site.ctx, _select_nan_if_empty, [number, result], site.span)
+        is_nan = elementwise(site.ctx, combine_of(np.isnan), [array], site.span)
+        limit = -inf if name == "max" else inf
+        replaced = choose(site, is_nan, Static(limit), array)
+        return reducer(name)(site, replaced, axis, keepdims=keepdims, initial=initial, where=where)
 
     return body
 
@@ -446,10 +568,3 @@ def _select_nan_if_invalid(
 ) -> tuple[Expr, Kind]:
     is_empty = Apply(OPS["eq"], (validity[0], Const(1.0, validity[0].dtype)), dtypes.bool_)
     return Select(is_empty, Const(nan, result[0].dtype), result[0]), result[1]
-
-
-def _select_nan_if_empty(
-    element_count: tuple[Expr, Kind], result: tuple[Expr, Kind]
-) -> tuple[Expr, Kind]:
-    is_empty = Apply(OPS["eq"], (element_count[0], Position(const(0))), dtypes.bool_)
-    return Select(is_empty, cast(Const(nan, dtypes.float64), result[0].dtype), result[0]), result[1]

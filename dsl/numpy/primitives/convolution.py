@@ -30,7 +30,7 @@ from ...values.call_site import Site, array_of, text_of
 from ...values.range_analysis import Assumptions
 from ...values.types import Kind, cast, negate
 from ...values.values import Array, Static, Value
-from .cumulative import shifted
+from .differences import shifted
 from .reductions import require_elements
 from .shaping import flip
 from .ufuncs import combine_of, resolved

@@ -1,4 +1,4 @@
-"""Scans along an axis (ufunc.accumulate), and finite differences, covariances, polynomials, norms.
+"""Scans along an axis (ufunc.accumulate), and covariances, polynomials, integrals, norms.
 
 A scan is a sequential loop: out[n] = op(out[n - 1], x[n]), a loop-carried dependence of distance 1.
 """
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
+from ....base.diagnostic import CdTypeError, CdValueError
 from ....lowering.ir import dtypes
-from ....lowering.ir.assignments import Fault, For
+from ....lowering.ir.assignments import For
 from ....lowering.ir.dtypes import DType
-from ....lowering.ir.expressions import Const, Domain, Position, Read
-from ....lowering.ir.indexing import Affine, const, var
+from ....lowering.ir.expressions import Const, Read
+from ....lowering.ir.indexing import const, var
 from ....lowering.ir.indexing import minimum as index_min
 from ....lowering.ir.ops import OPS
 from ...values.arrays import cheap_or_stored, describe, elementwise, operate, with_sums_stored
-from ...values.builder import compare, error
+from ...values.builder import error
 from ...values.call_site import (
     NO,
     NONE,
@@ -46,10 +46,11 @@ from ...values.types import Kind, cast
 from ...values.values import Array, Group, Scalar, Static, Value
 from .averages import at_least_zero, mean, stored_once
 from .contraction import matmul
+from .differences import diff, shifted
 from .elementwise import arithmetic, clip, converted, converted_float, imag, real
-from .joining import concatenate, diff
+from .joining import concatenate
 from .python_reductions import as_number
-from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
+from .reductions import accumulate, count_nonzero, reducer, truth_reducer
 from .shaping import at_least, expand_dims, ravel, remap, squeeze, transpose
 from .ufunc_reduction import combined, folded_dtype
 from .ufuncs import combine_of, strong_of
@@ -241,71 +242,6 @@ def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Valu
         return clip(site, ratio, Static(-1.0), Static(1.0))
     parts = [clip(site, part(site, ratio), Static(-1.0), Static(1.0)) for part in (real, imag)]
     return operate(site.ctx, "complex", parts, site.span)
-
-
-def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
-    """Return the slice of `size` elements along an axis that begins at offset `by`, as a view."""
-    index = [var(a) + by if n == axis else var(a) for n, a in enumerate(value.axes)]
-    shape = [size if n == axis else extent for n, extent in enumerate(value.shape)]
-    return remap(value, value.axes, shape, index)
-
-
-def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
-    """Return finite differences: central ones inside, one-sided ones at both ends of each axis."""
-    require_subtracted(site, array_of(site, f), "gradient")
-    values = cheap_or_stored(
-        site.ctx, array_of(site, converted_float(site, f)), "values", site.span
-    )
-    axes = axes_in_order(site, axis, values.rank)
-    if len(varargs) not in (0, 1, len(axes)):
-        text = f"`gradient` along {len(axes)} axes takes as many spacings, or one for all, and is "
-        helps = ("give one spacing: `np.gradient(x, 0.5)`, or one for each axis",)
-        raise error("CD0440", CdTypeError, f"{text}given {len(varargs)}", site.span, helps=helps)
-    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (Static(1.0),) * len(axes)
-    slopes = [_slope(site, values, n, step) for n, step in zip(axes, steps, strict=True)]
-    return slopes[0] if len(slopes) == 1 else Group(tuple(slopes))
-
-
-def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
-    if (given := array_of(site, step)).rank:
-        text = f"`gradient` takes one spacing for an axis here, and is given {describe(given)}"
-        hint = "for points at uneven distances divide the differences: `np.diff(f) / np.diff(x)`"
-        raised = CdTypeError if given.rank == 1 else CdValueError
-        raise error("CD0452", raised, text, site.span, helps=(hint,))
-    size = values.shape[axis]
-    _require_two_points(site, values, axis)
-    node = site.ctx.node("slope", values.shape, values.kind.dtype)
-    whole = site.ctx.whole(node, site.span)
-    wide = arithmetic(site, "*", Static(2.0), step)
-    segments = (
-        (1, size - 2, 2, 0, wide), (0, const(1), 1, 0, step), (size - 1, const(1), size - 1,
-                                                              size - 2, step),
-    )  # fmt: skip
-    for start, length, upper, lower, gap in segments:
-        rise = arithmetic(
-            site, "-", shifted(values, axis, upper, length), shifted(values, axis, lower, length)
-        )
-        part = array_of(site, arithmetic(site, "/", rise, gap))
-        target = shifted(whole, axis, start, length)
-        site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
-    return in_k_order(site.ctx, whole, values)
-
-
-def _require_two_points(site: Site, values: Array, axis: int) -> None:
-    """Require (CdShapeError CD0314) two elements on an axis: proven, or a run-time check."""
-    size = values.shape[axis]
-    if site.ctx.assumptions.nonnegative(size - 2):
-        return
-    text = f"`gradient` needs two points on axis {axis}, which has {{0}}"
-    helps: tuple[str, ...] = ("pass at least two points",)
-    if values.rank > 1:
-        helps = (*helps, "or name the axes that have them: `np.gradient(x, axis=0)`")
-    if size.constant is not None:
-        raise error("CD0314", CdShapeError, text.format(size), site.span,
-                    label=f"this is {describe(values)}", helps=helps)  # fmt: skip
-    fault = Fault("CD0314", "CdShapeError", text, helps)
-    test = compare("le", const(2), size)
-    site.ctx.check(test, fault, (Position(size),), site.span, Domain())
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:

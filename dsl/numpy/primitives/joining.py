@@ -19,7 +19,6 @@ from ....lowering.ir.indexing import minimum as index_min
 from ...values.adapting import require_held
 from ...values.arrays import (
     as_scalar,
-    cheap_or_stored,
     describe,
     elementwise,
     stack,
@@ -51,7 +50,7 @@ from ...values.memory_order import if_fortran, in_k_order
 from ...values.stores import assign, require_storable
 from ...values.types import BOOL, Kind, any_of, cast, join_all
 from ...values.values import Array, Group, Masked, Scalar, Section, Static, Value
-from .elementwise import arithmetic, converted
+from .elementwise import converted
 from .python_reductions import as_number
 from .shaping import at_least, diagonal, diagonal_place, elements, expand_dims, remap, reshape
 from .ufuncs import Pair, require_fit, strong_of
@@ -565,27 +564,6 @@ def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Valu
         position = Position(var(axes[n]))
         items.append(Array(axes, shape, position, Kind(dtypes.int64), copied=True))
     return subscript(site.ctx, array, items, site.span, "the array")
-
-
-def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -> Value:
-    """Return the `n`-th difference of adjacent elements along an axis (`!=` for bools)."""
-    array = array_of(site, a)
-    dim = axis_of(site, axis, array.rank)
-    symbol = "!=" if array.kind.dtype.kind == "b" else "-"
-    times = static_int(site, n, "the number of differences")
-    if times < 0:
-        text = f"the number of differences is negative: {times}"
-        raise error("CD0445", CdValueError, text, site.span)
-    for _ in range(times):
-        array = cheap_or_stored(site.ctx, array, "values", site.span)
-        shape = list(array.shape)
-        shape[dim] = site.ctx.assumptions.maximum(shape[dim] - 1, const(0))
-        operands = []
-        for step in (1, 0):
-            index = [var(x) + (step if m == dim else 0) for m, x in enumerate(array.axes)]
-            operands.append(remap(array, array.axes, shape, index))
-        array = array_of(site, arithmetic(site, symbol, operands[0], operands[1]))
-    return array
 
 
 def copyto(site: Site, dst: Value, src: Value) -> Value:

@@ -35,7 +35,13 @@ from ...values.call_site import (
 from ...values.memory_order import is_dense
 from ...values.types import Kind
 from ...values.values import Array, Scalar, Static, Value
-from .averages import mean_into, peak_to_peak_into, variance_into
+from .averages import (
+    mean_into,
+    mean_skipping_nan_into,
+    peak_to_peak_into,
+    variance_into,
+    variance_skipping_nan_into,
+)
 from .casts import rounded_into
 from .contraction import einsum_into
 from .elementwise import converted
@@ -198,6 +204,13 @@ _KINDS: dict[object, Destination] = {
     np.ptp: _by_type(peak_to_peak_into), np.mean: _by_type(mean_into),
     np.var: _by_type(partial(variance_into, root=False)),
     np.std: _by_type(partial(variance_into, root=True)),
+    np.nansum: _by_type(partial(accumulated, np.add)),
+    np.nanprod: _by_type(partial(accumulated, np.multiply)),
+    np.nanmax: _by_type(partial(_extreme, np.maximum)),
+    np.nanmin: _by_type(partial(_extreme, np.minimum)),
+    np.nanmean: _by_type(mean_skipping_nan_into),
+    np.nanvar: _by_type(partial(variance_skipping_nan_into, root=False)),
+    np.nanstd: _by_type(partial(variance_skipping_nan_into, root=True)),
     np.argmax: _by_type(_position), np.argmin: _by_type(_position),
     np.any: _whole, np.all: _whole,
     np.round: _by_type(rounded_into), np.around: _by_type(rounded_into),

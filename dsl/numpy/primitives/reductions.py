@@ -411,12 +411,20 @@ def as_pythons(value: Value) -> Value:
     return Scalar(value.expr, WEAK_BOOL) if isinstance(value, Scalar) else value
 
 
-def array_equal(site: Site, a1: Value, a2: Value) -> Value:
-    """Return whether two arrays have one shape and equal elements, a Python bool."""
+def array_equal(site: Site, a1: Value, a2: Value, equal_nan: Value = NO) -> Value:
+    """Return whether two arrays have one shape and equal elements, a Python bool. With `equal_nan`
+    elements that are NaN in both are equal."""
     left, right = array_of(site, a1), array_of(site, a2)
     if left.rank != right.rank:
         return Static(False)
     if any(site.ctx.assumptions.differ(x, y) for x, y in zip(left.shape, right.shape, strict=True)):
         return Static(False)
     same = elementwise(site.ctx, combine_of(np.equal), [left, right], site.span)
+    kinds = {left.kind.dtype.kind, right.kind.dtype.kind}
+    if static_bool(site, equal_nan, "equal_nan") and kinds <= {"f", "c"}:
+        missing = [
+            elementwise(site.ctx, combine_of(np.isnan), [x], site.span) for x in (left, right)
+        ]
+        both_missing = elementwise(site.ctx, combine_of(np.logical_and), missing, site.span)
+        same = elementwise(site.ctx, combine_of(np.logical_or), [same, both_missing], site.span)
     return as_pythons(truth_reducer("all")(site, same))

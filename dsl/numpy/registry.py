@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
-from ..values.arrays import elementwise
+from ..values.arrays import describe, elementwise
 from ..values.call_site import (
     ONE,
     ZERO,
@@ -324,7 +324,19 @@ def methods() -> Iterator[tuple[str, Handler]]:
         handler = takes(name, body)
         if name not in _VIEW_METHODS:
             handler = _with_numpy_layout(handler)
-        yield name, _with_place(getattr(np, name, None), handler, body, out)
+        handler = _with_place(getattr(np, name, None), handler, body, out)
+        yield name, handler if hasattr(np.generic, name) else _of_arrays(name, handler)
+
+
+def _of_arrays(name: str, handler: Handler) -> Handler:
+    """Wrap the handler of a method that NumPy's numbers do not have (CdAttributeError CD0414)."""
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        if isinstance(args[0], Scalar | Static):
+            raise attributes.missing(describe(args[0]), name, (), site.span)
+        return handler(site, args, keywords)
+
+    return handle
 
 
 def _conjugate(site: Site, x: Value) -> Value:

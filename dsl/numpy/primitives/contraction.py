@@ -442,7 +442,14 @@ def _subscripts_error(site: Site, text: str, why: str) -> Exception:
 
 
 def matvec(site: Site, x1: Value, x2: Value) -> Value:
-    """Return `np.matvec`: matrix-vector products, batch axes broadcast."""
+    """Return `np.matvec`: matrix-vector products, batch axes broadcast.
+
+    CdValueError CD0452 where the first operand is no matrix.
+    """
+    if array_of(site, x1).rank < 2:
+        text = f"`matvec` takes matrices first, and is given {describe(x1)}"
+        helps = ("for vectors there is `np.vecdot(x, y)`",)
+        raise error("CD0452", CdValueError, text, site.span, helps=helps)
     column = expand_dims(site, x2, Static(-1))
     return squeeze(site, matmul(site, x1, column), Static(-1))
 

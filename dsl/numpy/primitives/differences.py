@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....base.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
@@ -162,9 +164,8 @@ def _inside(site: Site, values: Array, axis: int, step: Value, gaps: Array | Non
     return _weighted(site, weights, (before, at, after))
 
 
-def _weighted(
-    site: Site, weights: tuple[Value, Value, Value], values: tuple[Value, Value, Value]
-) -> Value:
+def _weighted(site: Site, weights: Sequence[Value], values: Sequence[Value]) -> Value:
+    """Return the sum of three values, each with its weight, in their order."""
     terms = [arithmetic(site, "*", w, x) for w, x in zip(weights, values, strict=True)]
     return arithmetic(site, "+", arithmetic(site, "+", terms[0], terms[1]), terms[2])
 
@@ -188,11 +189,10 @@ def _at_end(
         upper, lower = (shifted(values, axis, (size - 2) * last + n, one) for n in (1, 0))
         gap = step if gaps is None else shifted(gaps, axis, (size - 2) * last, one)
         return of("/", of("-", upper, lower), gap)
-    points = tuple(shifted(values, axis, (size - 3) * last + n, one) for n in range(3))
+    points = [shifted(values, axis, (size - 3) * last + n, one) for n in range(3)]
     if gaps is None:
         factors = (0.5, -2.0, 1.5) if last else (-1.5, 2.0, -0.5)
-        weights = tuple(of("/", Static(factor), step) for factor in factors)
-        return _weighted(site, (weights[0], weights[1], weights[2]), (*points,))
+        return _weighted(site, [of("/", Static(factor), step) for factor in factors], points)
     near, far = (shifted(gaps, axis, (size - 3) * last + (n ^ last), one) for n in (0, 1))
     both = of("+", near, far)
     outer = of("/", of("+", of("*", Static(2.0), near), far), of("*", near, both))
@@ -200,8 +200,8 @@ def _at_end(
     inner = of("/", near, of("*", far, both))
     minus = [of("-", Static(0.0), one) for one in (outer, middle, inner)]
     if last:
-        return _weighted(site, (inner, minus[1], outer), (*points,))
-    return _weighted(site, (minus[0], middle, minus[2]), (*points,))
+        return _weighted(site, (inner, minus[1], outer), points)
+    return _weighted(site, (minus[0], middle, minus[2]), points)
 
 
 def _require_points(site: Site, values: Array, axis: int, number: int) -> None:

@@ -367,9 +367,9 @@ def pad(
         if mode_name == "constant" and not before == const(0) == after:
             tests.append((n, compare("lt", at, const(0)), compare("le", size, at)))
     element = base.at(tuple(index))
+    border = ZERO if is_none(constant_values) else constant_values
+    values = _border_values(site, border, base.rank)
     if tests:
-        border = ZERO if is_none(constant_values) else constant_values
-        values = _border_values(site, border, base.rank)
         inside = Array(axes, tuple(shape), element, base.kind)
         return replace(_select_border(site, inside, tests, values), order=order)
     dtype = base.kind.dtype.compute

@@ -65,10 +65,10 @@ def _assert_equal(got: Any, expected: Any, where: str) -> None:
 
 def assert_refused(code: str, body: str, *values: Any) -> None:
     """Assert that Python raises for a function of a, b, ..., and compiled it raises the class."""
-    with pytest.raises((ValueError, TypeError, OverflowError)) as plain:
+    with pytest.raises((ValueError, TypeError, OverflowError, AttributeError)) as plain:
         _run(body, copy.deepcopy(values), is_compiled=False)
     with pytest.raises(pe.CdError, match=code) as refused:
         _run(body, copy.deepcopy(values), is_compiled=True)
-    known = (OverflowError, ValueError, TypeError)
+    known = (OverflowError, ValueError, TypeError, AttributeError)
     raised = next(kind for kind in known if isinstance(plain.value, kind))
     assert isinstance(refused.value, raised), f"{refused.value!r}, not {plain.value!r}"

@@ -154,6 +154,7 @@ REFUSED = (
         "CD0301",
         "`matrix_power` takes square matrices: sizes 3 and 4",
     ),
+    ("np.matvec(v, v)", "CD0452", "`matvec` takes matrices first, and is given f64[4]"),
 )
 
 
@@ -170,3 +171,8 @@ def test_axes_without_letters_are_in_the_output(subscripts: str) -> None:
 
 def test_a_kronecker_product_of_numbers_is_a_number() -> None:
     assert_as_plain("np.kron(2, 3), np.kron(a, b), np.kron(a, c)", 3, np.array(2.0), np.ones(2))
+
+
+@pytest.mark.parametrize("call", ["a[0].dot(a)", "a.sum().dot(a)", "a[0].partition(0)"])
+def test_numbers_have_no_methods_of_arrays_alone(call: str) -> None:
+    assert_refused("CD0414", call, np.arange(4.0))

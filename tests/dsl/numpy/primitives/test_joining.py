@@ -224,3 +224,8 @@ def test_a_border_of_elements_takes_no_constants(mode: str) -> None:
     call = f"np.pad(a, 1, mode={mode!r}"
     assert_refused("CD0440", f"{call}, constant_values=5)", np.arange(3))
     assert_as_plain(f"{call}), np.pad(a, 1), np.pad(a, 1, constant_values=5)", np.arange(3))
+
+
+def test_constants_of_a_border_are_checked_where_there_is_no_border() -> None:
+    call = "np.pad(np.array(7), 1, constant_values=((1, 2), (3, 4)))"
+    assert_refused("CD0452", call, np.arange(3))

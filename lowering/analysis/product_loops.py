@@ -3,7 +3,8 @@
 In `c[M.., N..] += a[M.., K..] * b[N.., K..]` the symbols M and N each index the target and just one
 of the factors; both factors are read again for every value of the other's symbol, which is why a
 large product is tiled. A symbol of both factors and the target only counts products (a batch).
-Analysis only.
+Other arithmetic than a multiplication may combine the two, as in sums of squared differences: what
+`contraction` finds and `tile_products` tiles. Analysis only.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from ..ir.expressions import Apply, Cast, Expr
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
 from ..ir.walk import bodies
+from .accumulation import ACCUMULATING_OPS
+from .contraction import VECTOR_OPS
 from .effects import summarize
 from .self_dependence import symbols_of
-
-PRODUCTS = frozenset(("mul", "product"))
 
 
 def tiled_symbols(nest: For) -> frozenset[Symbol]:
     """Return the symbols over which a large product of matrices in the nest is tiled.
 
-    They index its target and just one of its factors.
+    They index its target and operands of one side only.
     """
     return frozenset[Symbol]().union(
         *(product.rows | product.columns for product in _products(nest))
@@ -94,27 +95,48 @@ class _Product(NamedTuple):
 def _products(nest: For) -> Iterator[_Product]:
     """Yield the products of matrices in a nest."""
     for update, loops in _updates((nest,), ()):
-        match update.value:
-            case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
-                yield _product(update, _without_casts(left), _without_casts(right), loops)
-            case _:
-                pass
+        if update.op.name in ACCUMULATING_OPS:
+            yield _product(update, loops)
 
 
-def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> _Product:
+def _product(update: Update, loops: tuple[For, ...]) -> _Product:
     bound = {loop.symbol for loop in loops}
-    target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
-    left_symbols, right_symbols = symbols_of(left), symbols_of(right)
-    rows, columns = target & (left_symbols - right_symbols), target & (right_symbols - left_symbols)
+    indices = (at.symbols() for at in update.access.index if isinstance(at, Affine))
+    target = frozenset[Symbol]().union(*indices) & bound
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
-    if rows and columns and bound - target and points >= thresholds.MIN_TILED_POINTS:
-        return _Product(frozenset(rows), frozenset(columns), frozenset(target), loops)
-    return _Product(frozenset(), frozenset(), frozenset(target), loops)
+    if bound - target and points >= thresholds.MIN_TILED_POINTS:
+        rows, *others = _sides(update.value, target) or (frozenset[Symbol](),)
+        if others:
+            return _Product(rows, others[0].union(*others), target, loops)
+    return _Product(frozenset(), frozenset(), target, loops)
 
 
-def _without_casts(expr: Expr) -> Expr:
-    return _without_casts(expr.value) if isinstance(expr, Cast) else expr
+def _sides(term: Expr, target: frozenset[Symbol]) -> list[frozenset[Symbol]]:
+    """Return sets of symbols of the target such that no operand of the term has symbols of two.
+
+    Those that all operands have are in none.
+    """
+    operands = [used for operand in _operands(term) if (used := symbols_of(operand) & target)]
+    shared = operands[0].intersection(*operands) if operands else frozenset()
+    sides: list[frozenset[Symbol]] = []
+    for used in operands:
+        joined = [side for side in sides if side & used]
+        rest = [side for side in sides if not side & used]
+        sides = [*rest, (used - shared).union(*joined)] if used - shared else sides
+    return sides
+
+
+def _operands(term: Expr) -> Iterator[Expr]:
+    """Yield what arithmetic on vectors combines to a term."""
+    match term:
+        case Apply(op, args, _) if op.name in VECTOR_OPS:
+            for arg in args:
+                yield from _operands(arg)
+        case Cast(value):
+            yield from _operands(value)
+        case _:
+            yield term
 
 
 def _updates(

@@ -117,6 +117,16 @@ def test_what_is_joined_with_a_product_before_its_loops_are_one(body: str, nests
     assert (len(loops), len(inside)) == (nests, 1)
 
 
+@pytest.mark.parametrize(
+    "distance",
+    ["(x[n, i] - w[i, j]) ** 2", "w[i, j] - x[n, i]", "max(x[n, i], w[i, j])"],
+)
+def test_a_sum_of_all_distances_is_not_joined_with_them(distance: str) -> None:
+    body = f"y[n, j] = sum[i]({distance})\ns = sum(y[n, j] * y[n, j])"
+    made = fuse(lowered(body, **MATRICES, s="f32[1]".replace("[1]", "")))
+    assert FusionRefusal.TILES in [one.reason for one in made.decisions]
+
+
 def test_strangers_have_no_array_in_common() -> None:
     program = lowered(
         "y[i] = x[i]\nz[i] = t[i]\nz[i] = x[i]",

@@ -9,8 +9,10 @@ that is visible. Analysis only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from ...base.dataclass import dataclass
+from .. import thresholds
 from ..ir.assignments import Alloc, Break, Continue, Let, Print
 from ..ir.decision import Reason
 from ..ir.expressions import Dynamic, Position, walk
@@ -18,7 +20,7 @@ from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.rewrite import map_statements, rename
 from ..ir.rewrite import substitute as substituted
-from ..ir.walk import inside, parts, statements
+from ..ir.walk import bodies, inside, parts, statements
 from .accesses import Accesses, Site, body_accesses, collect_accesses
 from .effects import bound_symbols, summarize
 from .product_loops import Depth, tiled_depth
@@ -39,6 +41,9 @@ class FusionRefusal(Reason):
     TILES = "one is a product of matrices, which runs faster in tiles than row by row"
     ACROSS = "they read the arrays that they share along different axes"
     RUNNING = "one accumulates over its innermost loop, the other can be vectorized"
+    LITTLE = (
+        "the second accumulates few of the values for which the first does much: little is saved"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,13 @@ class Nest:
     """The types of the statements in it."""
     stays: bool
     """Of an innermost loop, whether some statement writes the same element in every iteration."""
+    accumulates: bool
+    """Whether every iteration adds to the same element, which none initializes."""
+
+    @property
+    def work(self) -> int:
+        """How many innermost iterations one of its own has; unknown trip counts count as 64."""
+        return _work(self.loop.body)
 
     @property
     def jumps(self) -> bool:
@@ -106,7 +118,29 @@ def analyze_nest(loop: For) -> Nest:
     representatives = Accesses(
         {number: _representatives(node_sites) for number, node_sites in sites.items()}
     )
-    return Nest(loop, representatives, reads, kinds, stays)
+    return Nest(loop, representatives, reads, kinds, stays, _accumulates(loop))
+
+
+def _accumulates(loop: For) -> bool:
+    stored = {node.id for stmt in inside(loop) if isinstance(stmt, Store)
+              for node in [stmt.access.node]}  # fmt: skip
+    return any(
+        isinstance(stmt, Update)
+        and stmt.access.node.id not in stored
+        and not any(
+            not isinstance(at, Affine) or loop.symbol in at.symbols() for at in stmt.access.index
+        )
+        for stmt in inside(loop)
+    )
+
+
+def _work(body: tuple[Stmt, ...]) -> int:
+    total = 0
+    for stmt in body:
+        for inner in bodies(stmt):
+            count = (stmt.hi - stmt.lo).constant if isinstance(stmt, For) else 1
+            total += (64 if count is None else count) * _work(inner)
+    return max(1, total)
 
 
 def fuse_nests(first: Nest, second: Nest, both: For) -> Nest:
@@ -120,7 +154,8 @@ def fuse_nests(first: Nest, second: Nest, both: For) -> Nest:
         sites[number] = _representatives((*sites.get(number, ()), *node_sites))
         reads[number] = reads.get(number, 0) + second.reads[number]
     kinds, stays = first.kinds | second.kinds, first.stays or second.stays
-    return Nest(both, Accesses(sites), reads, kinds, stays)
+    accumulates = first.accumulates or second.accumulates
+    return Nest(both, Accesses(sites), reads, kinds, stays, accumulates)
 
 
 def _representatives(sites: tuple[Site, ...]) -> tuple[Site, ...]:
@@ -207,6 +242,8 @@ class NestPair:
             return FusionRefusal.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
             return FusionRefusal.RUNNING, ""
+        if self._saves_little():
+            return FusionRefusal.LITTLE, ""
         clash = self._find_conflict(first.accesses)
         if clash is not None:
             return FusionRefusal.ORDER, clash
@@ -217,6 +254,19 @@ class NestPair:
         if self._has_different_axes():
             return FusionRefusal.ACROSS, ""
         return None, ""
+
+    def _saves_little(self) -> bool:
+        """Whether the second nest only accumulates a little of what the first computes.
+
+        Fused, the accumulator is carried through the loop, which can be neither vectorized nor
+        distributed as before; what is saved is to store and load few elements.
+        """
+        first, second = self.first, self.second
+        return (
+            second.accumulates
+            and not first.accumulates
+            and first.work >= thresholds.LITTLE_ACCUMULATION * second.work
+        )
 
     def is_in_order(self) -> bool:
         """Whether no iteration of the second accesses what a later iteration of the first does."""
@@ -316,24 +366,24 @@ class NestPair:
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
     def _has_different_axes(self) -> bool:
-        """Whether both nests only read their common arrays, each along another axis.
+        """Whether both nests read arrays each along another axis, and share little besides.
 
         Fusion then saves next to no memory traffic, and one of them loses contiguous accesses.
         """
-        is_across = False
+        across = along = 0
         for number, sites in self.second.accesses.sites.items():
             first_sites = self.first.accesses.sites.get(number, ())
-            if first_sites and sites[0].node.rank:
-                if any(site.writes for site in (*first_sites, *sites)):
-                    return False
-                axes = (
-                    _axes_of(first_sites, self.first.loop.symbol),
-                    _axes_of(sites, self.second.loop.symbol),
-                )
-                if not axes[0].isdisjoint(axes[1]):
-                    return False
-                is_across = is_across or all(axes)
-        return is_across
+            if not first_sites or not sites[0].node.rank:
+                continue
+            first = _elements_by_axis(first_sites, self.first.loop.symbol)
+            second = _elements_by_axis(sites, self.second.loop.symbol)
+            common = first.keys() & second.keys()
+            if common or any(site.writes for site in (*first_sites, *sites)):
+                counts = [max(first[axis], second[axis]) for axis in common]
+                along = max(along, 1, *counts)
+            elif first and second:
+                across = max(across, *first.values(), *second.values())
+        return across > 0 and across >= thresholds.LITTLE_SHARED * along
 
     def _breaks_tiling(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
@@ -411,14 +461,24 @@ class NestPair:
 _LaterValues = tuple[dict[Symbol, Affine], tuple[Range, ...]]
 
 
-def _axes_of(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
-    """Return the axes whose subscripts use a symbol."""
-    return frozenset(
-        axis
-        for site in sites
-        for axis, index in enumerate(site.index or ())
-        if isinstance(index, Affine) and symbol in index.symbols()
+def _elements_by_axis(sites: Sequence[Site], symbol: Symbol) -> dict[int, int]:
+    """Return the axes whose subscripts use a symbol, with the most elements that a site accesses
+    there in one iteration."""
+    found: dict[int, int] = {}
+    for site in sites:
+        for axis, index in enumerate(site.index or ()):
+            if isinstance(index, Affine) and symbol in index.symbols():
+                found[axis] = max(found.get(axis, 1), _elements(site))
+    return found
+
+
+def _elements(site: Site) -> int:
+    """Return how many elements a site accesses in one iteration of the nest."""
+    used = frozenset[Symbol]().union(
+        *(index.symbols() for index in site.index or () if isinstance(index, Affine))
     )
+    counts = [(r.hi - r.lo).constant for r in ranges(site.inside) if r.symbol in used]
+    return prod(64 if count is None else count for count in counts)
 
 
 def _has_equal_subscript(source: Site, sink: Site, variables: tuple[Affine, Affine]) -> bool:

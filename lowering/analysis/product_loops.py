@@ -18,7 +18,6 @@ from ..ir.expressions import Apply, Cast, Expr
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
 from ..ir.walk import bodies
-from .accumulation import ACCUMULATING_OPS
 from .contraction import VECTOR_OPS
 from .effects import summarize
 from .self_dependence import symbols_of
@@ -95,7 +94,7 @@ class _Product(NamedTuple):
 def _products(nest: For) -> Iterator[_Product]:
     """Yield the products of matrices in a nest."""
     for update, loops in _updates((nest,), ()):
-        if update.op.name in ACCUMULATING_OPS:
+        if update.op.name == "add":
             yield _product(update, loops)
 
 

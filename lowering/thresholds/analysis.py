@@ -67,6 +67,14 @@ MIN_TILED_POINTS = 4096
 both of its outer axes, and is not fused with what follows unless enough is left inside. With a
 larger one more small products are fused."""
 
+LITTLE_ACCUMULATION = 256
+"""Innermost iterations of a nest for each of another that accumulates some of its results: from so
+many on they are not fused, which would save little and carry the accumulator through the first."""
+
+LITTLE_SHARED = 16
+"""Elements that two nests read along different axes, for each that they share along one: from so
+many on they are not fused, of which one of them would lose contiguous accesses."""
+
 MIN_TILE_SIDE = 32
 """Rows, and columns: with so many of both inside of a loop, that loop need not be tiled and may be
 fused. With a smaller one tiles are narrow, with a larger one fewer loops are fused around

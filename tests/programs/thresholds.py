@@ -37,6 +37,8 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MANY_COPIES_PER_TERM": (1, 8),
     "MIN_INTERCHANGED_COLUMNS": (1, 4, 32),
     "MIN_TILED_POINTS": (1, 64, 4096),
+    "LITTLE_ACCUMULATION": (2, 4, 16, 256),
+    "LITTLE_SHARED": (1, 2, 16),
     "MIN_TILE_SIDE": (1, 4, 32),
     "MIN_SEPARATE_MIN_MAX_ITERATIONS": (0, 3, 32),
     "MAX_STENCIL_ROW_BYTES": (16, 256, 64 << 10),
@@ -58,7 +60,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MIN_FISSION_ITERATIONS": (1, 2, 32),
     "MAX_SUNK_COST": (0, 8, 64),
     "ENOUGH_BLOCK_POINTS": (1, 1024),
-    "LONG_INNER_LOOP_ITERATIONS": (1, 32),
+    "LITTLE_ACCUMULATION_ITERATIONS": (1, 32),
     # -- passes
     "MAX_INLINED_NODES": (2, 8, 64, 200),
     "MAX_FUSION_DISTANCE": (1, 3, 64),

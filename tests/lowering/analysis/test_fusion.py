@@ -124,7 +124,22 @@ def test_what_is_joined_with_a_product_before_its_loops_are_one(body: str, nests
 def test_a_sum_of_all_distances_is_not_joined_with_them(distance: str) -> None:
     body = f"y[n, j] = sum[i]({distance})\ns = sum(y[n, j] * y[n, j])"
     made = fuse(lowered(body, **MATRICES, s="f32"))
-    assert FusionRefusal.TILES in [one.reason for one in made.decisions]
+    assert {FusionRefusal.TILES, FusionRefusal.LITTLE} & {one.reason for one in made.decisions}
+
+
+def test_a_short_sum_is_not_carried_through_long_rows() -> None:
+    sizes = {"f": "f32[300, 2]", "p": "f32[300, 2]", "s": "f32"}
+    body = "f[i, k] = sum[j](exp(p[i, k] - p[j, k]))\ns = sum(f[i, k] * f[i, k])"
+    made = fuse(lowered(body, **sizes))
+    assert FusionRefusal.LITTLE in [one.reason for one in made.decisions]
+    short = fuse(lowered(body.replace("[j]", "[j in range(4)]"), **sizes))
+    assert FusionRefusal.LITTLE not in [one.reason for one in short.decisions]
+
+
+def test_sums_of_rows_and_of_columns_are_not_joined() -> None:
+    body = "r[j] += sum[i](a[i, j] * p[j])\nr[i] += sum[j](a[i, j] * p[i])"
+    made = fuse(lowered(body, r="f32[300]", p="f32[300]", a="f32[300, 300]"))
+    assert FusionRefusal.ACROSS in [one.reason for one in made.decisions]
 
 
 def test_strangers_have_no_array_in_common() -> None:

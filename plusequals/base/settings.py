@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, fields, replace
 from functools import cache
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import (
     TYPE_CHECKING,
@@ -161,6 +162,13 @@ class _Override(NamedTuple):
 
 _process = _Process()
 _overrides: ContextVar[_Override | None] = ContextVar("plusequals settings", default=None)
+_interned: dict[tuple[Any, ...], Settings] = {}
+"""The settings that were in force, by their values: equal settings are one object, so that the fast
+path of calls compares them by identity."""
+_MAX_INTERNED = 256
+"""A table of so many settings is emptied. Later settings are then other objects than equal earlier
+ones, which costs the next call of a function its fast path, once."""
+_values_of = attrgetter(*_NAMES)
 
 
 def current() -> Settings:
@@ -171,11 +179,26 @@ def current() -> Settings:
     """
     base = _process.settings
     if base is None:
-        base = _process.settings = Settings(**from_environment(os.environ))
+        base = _process.settings = _from_process_environment()
     innermost = _overrides.get()
     if innermost is None:
         return base
-    return innermost.settings if innermost.base is base else replace(base, **innermost.changes)
+    if innermost.base is not base:  # those of the process changed inside the `with`
+        changes = innermost.changes
+        innermost = _Override(changes, base, _intern(replace(base, **changes)))
+        _overrides.set(innermost)  # up to the end of the `with`, which sets the one around it
+    return innermost.settings
+
+
+def _intern(settings: Settings) -> Settings:
+    """Return the one object of these values; `setdefault` is atomic, as they are plain ones."""
+    if len(_interned) >= _MAX_INTERNED:
+        _interned.clear()
+    return _interned.setdefault(_values_of(settings), settings)
+
+
+def _from_process_environment() -> Settings:
+    return _intern(Settings(**from_environment(os.environ)))
 
 
 def use(backend: str | None = None, **changes: Any) -> Settings:
@@ -185,8 +208,8 @@ def use(backend: str | None = None, **changes: Any) -> Settings:
     """
     if backend is not None:
         changes["backend"] = backend
-    base = _process.settings or Settings(**from_environment(os.environ))
-    _process.settings = replace(base, **_check_changes(changes))
+    base = _process.settings or _from_process_environment()
+    _process.settings = _intern(replace(base, **_check_changes(changes)))
     return current()
 
 
@@ -199,7 +222,7 @@ def override(backend: str | None = None, **changes: Any) -> Iterator[Settings]:
     if backend is not None:
         changes["backend"] = backend
     outer = _overrides.get()
-    settings = replace(current(), **_check_changes(changes))
+    settings = _intern(replace(current(), **_check_changes(changes)))
     merged = {**(outer.changes if outer else {}), **changes}
     token = _overrides.set(_Override(merged, _process.settings or Settings(), settings))
     try:
@@ -217,8 +240,8 @@ register(
     lambda: State(
         name="settings of the process; those of a `with`",
         owner=__name__,
-        holders=("_process", "_overrides"),
-        lock="one assignment; a context variable",
+        holders=("_process", "_overrides", "_interned"),
+        lock="one assignment; a context variable; one `setdefault`",
         on_reset="those of the environment; those of a `with` hold until its end",
         reset=reset,
     )

@@ -88,6 +88,22 @@ def test_a_returned_argument_is_that_object_and_a_result_is_a_new_one(
         assert second.flags.owndata and second.flags.writeable and second.base is None
 
 
+def test_settings_of_a_with_are_compared_by_identity(long_ways: list[str], as_new: None) -> None:
+    f, x = made("def f(x):\n    return x + 1"), np.arange(3.0)
+
+    def alternating() -> np.ndarray:
+        with pe.override(threads=1):
+            f(x)
+            with pe.override(tf32=True):
+                f(x)
+        return f(x)
+
+    assert all((got == x + 1).all() for got in repeated(long_ways, alternating))
+    with pe.override(threads=1):
+        pe.use(tf32=True)
+        repeated(long_ways, lambda: f(x))
+
+
 def test_arguments_by_name_and_by_default(long_ways: list[str]) -> None:
     f = made("def f(x, a=2.0, *, shift=0.0):\n    return a * x + shift")
     x = np.arange(3.0)

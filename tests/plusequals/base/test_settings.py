@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -118,3 +119,61 @@ def test_descriptions_cover_every_setting() -> None:
     rows = settings.describe()
     assert [row[0] for row in rows] == [x.name for x in fields(Settings)]
     assert all(len(text) > 10 for _, _, text in rows)
+
+
+def test_equal_settings_are_one_object() -> None:
+    before = current()
+    with override(debug=5) as first:
+        assert current() is first
+        with override(debug=5, verify=True) as inner:
+            assert inner is not first
+        with override(debug=5) as same:
+            assert same is first
+    with override(debug=5) as again:
+        assert again is first
+    assert current() is before
+    use(debug=5)
+    assert current() is first
+    settings.reset()
+    assert current() is before
+
+
+def test_changes_of_the_process_inside_a_with_are_seen_by_identity() -> None:
+    with override(verify=True) as outer:
+        with override(debug=1):
+            use(tf32=True)
+            merged = current()
+            assert current() is merged
+            assert (merged.verify, merged.debug, merged.tf32) == (True, 1, True)
+        assert current() == replace(outer, tf32=True)
+        assert current() is current()
+    assert current() == replace(Settings(), tf32=True, **from_environment(os.environ))
+
+
+def test_threads_with_equal_settings_share_them() -> None:
+    seen: dict[int, set[int]] = {number: set() for number in range(4)}
+
+    def run(seed: int) -> None:
+        for turn in range(200):
+            number = (seed + turn) % 4
+            with override(threads=number) as now:
+                assert (current() is now, now.threads) == (True, number)
+                seen[number].add(id(now))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(ids) for ids in seen.values()] == [1, 1, 1, 1]
+
+
+def test_the_table_of_settings_is_bounded() -> None:
+    with override(cache_size=1) as first:
+        for number in range(2 * settings._MAX_INTERNED):
+            with override(threads=number):
+                pass
+        assert len(settings._interned) <= settings._MAX_INTERNED
+        assert current() is first
+        with override(threads=first.threads) as equal:
+            assert equal == first

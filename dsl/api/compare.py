@@ -76,9 +76,11 @@ def compare(
     Without tolerances numbers may differ by the errors of the elementary functions (`exp`, `sin`,
     `pow`, the table of docs/numerics.md) in the statements so far; without such functions, and
     always with `rtol=0`, they must be bit-identical. In both cases the calls have the profile
-    `strict`, in which backends agree except for these functions. With a tolerance numbers may
-    differ by `atol + rtol * abs(b)`, as in `np.allclose`, and the calls have the current profile.
-    Integers and booleans must always be equal. `wanted` are filters of `trace`. Raises CdTypeError
+    `strict`, in which backends agree except for these functions. With a tolerance each assigned
+    value, also of an intermediate, may differ by `atol + rtol * abs(b)` from that of the first
+    backend, where `b` is the other's, as in `np.allclose`, and the calls have the current profile.
+    NaNs are equal, an infinity only to itself, and integers and booleans must always be equal.
+    `wanted` are filters of `trace`. Raises CdTypeError
     CD0875 for arguments or backends that are not in a tuple or list, and what the calls raise.
     """
     require_items("args", args, "(x,)")

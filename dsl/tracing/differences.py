@@ -75,7 +75,9 @@ def find_difference(
     """Return the first assignment after which an element differs, None where none does.
 
     Without tolerances values must be bit-identical, except that all NaNs are equal; `by_table`
-    admits the differences of elementary functions, see `ErrorBound`. Runs are compared in order, up
+    admits the differences of elementary functions, see `ErrorBound`. With them each assigned value,
+    also of an intermediate, may differ by `atol + rtol * abs(b)`, where `b` is the second's, and
+    integers and booleans by nothing. Runs are compared in order, up
     to the first dropped record of either.
     Raises CdValueError CD0874 for traces of different functions, or with different filters.
     """
@@ -308,14 +310,16 @@ def _key_position(key: npt.NDArray[np.int64]) -> tuple[int, int]:
 def equal_within(
     left: Values, right: Values, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
-    """Return where values are equal: bitwise, or within tolerances; all NaNs are equal."""
+    """Return where values are equal: bitwise, or within tolerances, which only finite ones may
+    differ by; all NaNs are equal."""
     if left.dtype.kind not in "fcV":
         return np.asarray(left == right)
     with np.errstate(all="ignore"):
         a, b = left.astype(np.complex128), right.astype(np.complex128)
         is_equal = np.asarray((a == b) & _have_equal_signs(a, b))
         if rtol or np.any(atol):
-            is_equal |= np.abs(a - b) <= atol + rtol * np.abs(b)
+            is_finite = np.isfinite(a) & np.isfinite(b)
+            is_equal |= is_finite & (np.abs(a - b) <= atol + rtol * np.abs(b))
         return np.asarray(is_equal | (np.isnan(a) & np.isnan(b)))
 
 

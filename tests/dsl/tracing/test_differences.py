@@ -125,3 +125,25 @@ def test_points_are_told_by_their_elements_whatever_the_sizes(backend: str) -> N
         found = few.diff(more)
         assert found is not None and found.records[1] is not None
         assert found.records[1].index == (3, 0)
+
+
+def test_tolerances_admit_no_infinity_and_are_exact_for_integers() -> None:
+    @pe.cd
+    def halves(x, n, y, m):
+        s[i] = x[i] / 2
+        y[i] = s[i] + 1
+        m[k] = n[k] * 2
+
+    def run(x: np.ndarray, n: np.ndarray) -> pe.Trace:
+        return traced(halves.on("numpy"), x, n, np.zeros(3), np.zeros(2, np.int64))
+
+    x, n = np.array([1.0, np.nan, np.inf]), np.array([10**6, 7])
+    near = run(x * (1 + 1e-9), n)
+    assert run(x, n).diff(near, rtol=1e-6) is None
+    difference = run(x, n).diff(near)
+    assert difference is not None and "s[0] differs" in str(difference)
+    for given, rtol, atol in ((2.0, 0.1, 100.0), (-np.inf, 0.1, 0.0), (np.nan, 0.1, 100.0)):
+        for one, other in ((x, [1, np.nan, given]), ([1, np.nan, given], x)):
+            difference = run(np.array(one), n).diff(run(np.array(other), n), rtol=rtol, atol=atol)
+            assert difference is not None and "s[2] differs" in str(difference)
+    assert "m[0] differs" in str(run(x, n).diff(run(x, n + [1, 0]), rtol=0.1, atol=100.0))

@@ -391,6 +391,11 @@ def _enumerate(
     def item(symbol: Symbol) -> Value:
         return Group((Scalar(Position(var(symbol) + start), WEAK_INT), items.item(symbol)))
 
+    match target:
+        case s.Sequence((s.Name(name), _), _) if start == const(0):  # the counter is that name
+            items = replace(items, name=name)
+        case _:
+            pass
     return replace(items, item=item)
 
 

@@ -229,3 +229,20 @@ def test_what_takes_all_items_is_given_a_generator(taker: str) -> None:
     body = f"return {taker}(v * k for k, v in enumerate(x))"
     names = {"math": math}
     assert_same(run("numpy", "x", body, X[1], **names), plain("x", body, X[1], **names))
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("k, v in enumerate(x)", "k"),
+        ("k, v in enumerate(x, 0)", "k"),
+        ("k, (v, w) in enumerate(zip(x, x))", "k"),
+        ("k, v in enumerate(range(3, n))", "k"),
+        ("k, v in enumerate(x, 1)", "n"),  # the counter is one less
+        ("v, k in zip(x, x)", "n"),
+    ],
+)
+def test_a_counter_that_is_a_name_has_it(header: str, name: str) -> None:
+    body = f"s = 0.0\nfor {header}:\n    s += 1.0\nreturn s"
+    (loop,) = found(typed("x, n", body, X, 5).procedure, For)
+    assert loop.symbol.name == name

@@ -32,9 +32,11 @@ from ..ir.walk import bodies, direct_reads, direct_writes, statements
 Body = tuple[Stmt, ...]
 
 
-def rename_temporaries(program: Program, is_asked: Callable[[For], bool]) -> Program:
+def rename_temporaries(
+    program: Program, is_asked: Callable[[For], bool], first_keeps: bool = False
+) -> Program:
     """Return the program in which loops that are asked for have their temporaries renamed; renamed
-    loops are not looked into."""
+    loops are not looked into. Of several that share one the last keeps it, or the first."""
     total, inside = count_uses(program)
     fresh = fresh_for(program)
 
@@ -43,6 +45,8 @@ def rename_temporaries(program: Program, is_asked: Callable[[For], bool]) -> Pro
             stmt for stmt in stmts
             if isinstance(stmt, For) and inside[id(stmt)] and is_asked(stmt)
         ]  # fmt: skip
+        if first_keeps:
+            candidates.reverse()
         changed = (
             dict(_rename_loops(_StatementUses(stmts, total, in_loop), candidates, fresh))
             if candidates

@@ -48,6 +48,7 @@ from ..analysis.parallel_band import Facts, facts_of, has_checks, static_trip_co
 from ..analysis.subscripts import ranges
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds, bounds_of
+from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, For, Program, Stmt
 from ..ir.rewrite import map_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, uses, writes
@@ -55,13 +56,19 @@ from .renaming import rename_temporaries
 
 
 def split_and_rename(program: Program) -> Program:
-    """Return the program with such loops split, each part with its temporaries renamed."""
+    """Return the program with such loops split, each part but the first with its temporaries
+    renamed."""
     split = split_index_sets(program, facts_of(program))
-    loops = [s for kernel in split.kernels for s in statements(kernel.body) if isinstance(s, For)]
-    occurrences = Counter(loop.symbol for loop in loops)
+    copied = _loop_counts(split) - _loop_counts(program)
     while split is not program:  # outermost first: renamed loops are not looked into
-        program, split = split, rename_temporaries(split, lambda loop: occurrences[loop.symbol] > 1)
+        program, split = split, rename_temporaries(split, lambda loop: loop.symbol in copied, True)
     return split
+
+
+def _loop_counts(program: Program) -> Counter[Symbol]:
+    """Return how many loops there are over each index variable."""
+    loops = [s for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, For)]
+    return Counter(loop.symbol for loop in loops)
 
 
 def split_index_sets(program: Program, facts: Facts) -> Program:

@@ -34,3 +34,12 @@ def test_what_has_its_own_stays() -> None:
     program = shared(lowered("\n".join([LOOP] * 2), y="f32[9]", x="f32[9]"))
     made = rename_temporaries(program, lambda loop: True)
     assert rename_temporaries(made, lambda loop: True) == made != program
+
+
+def test_of_several_that_share_one_the_last_keeps_it_or_the_first() -> None:
+    program = shared(lowered("\n".join([LOOP] * 3), y="f32[9]", x="f32[9]"))
+    before = {node.id for node in program.locals}
+    for first_keeps, kept in ((False, [False, False, True]), (True, [True, False, False])):
+        made = rename_temporaries(program, lambda loop: True, first_keeps)
+        verify_program(made)
+        assert [ids <= before for ids in _written(made)] == kept

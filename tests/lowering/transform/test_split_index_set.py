@@ -10,7 +10,7 @@ import pytest
 from plusequals.lowering.cpu.masked_lanes import mask_lanes
 from plusequals.lowering.ir.loops import For, If
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.ir.walk import direct_writes, statements
 from plusequals.lowering.target import Target
 from plusequals.lowering.transform.split_index_set import (
     distribute_statements,
@@ -96,3 +96,24 @@ def test_sections_become_vectors() -> None:
     verify_program(made)
     branches = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, If)]
     assert len(branches) == 3, "of j = k, in each section of i"
+
+
+def test_the_first_section_keeps_the_temporaries() -> None:
+    program = lowered(
+        "for k in range(150):\n    for i in range(150):\n"
+        "        t = d[i, k] + 1\n        if t < d[i, k]:\n            d[i, k] = d[k, k] + t\n"
+        "for i in range(150):\n    t = d[i, 0]\n    d[i, 1] = t * t",
+        d="i32[150, 150]",
+    )
+    made = split_and_rename(program)
+    verify_program(made)
+    sections = [stmt for stmt in made.kernels[0].body[0].body if isinstance(stmt, For)]
+    own = {node.id for node in made.locals}
+    first, *others = (
+        {node.id for stmt in statements((loop,)) for node in direct_writes(stmt)} & own
+        for loop in sections
+    )
+    before = {node.id for node in program.locals}
+    assert len(sections) == 3 and first and first <= before
+    assert all(part.isdisjoint(before) for part in others)
+    assert made.kernels[0].body[1:] == program.kernels[0].body[1:], "is no copy"

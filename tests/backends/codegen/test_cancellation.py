@@ -19,7 +19,7 @@ from plusequals.backends.codegen.cancellation import (
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Break, Continue, Let
-from plusequals.lowering.ir.indexing import Affine, Symbol, maximum
+from plusequals.lowering.ir.indexing import Affine, Symbol, maximum, multiply
 from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
@@ -63,6 +63,23 @@ def test_where_sizes_are_not_known_the_outermost_loop_asks() -> None:
     assert poll(loop(i, p.var(n), inner), sizes=(n,)) == WorkCounter(p.var(n) * 16 + 9)
     some = maximum(p.var(n), p.const(0))
     assert poll(loop(i, p.var(n), inner)) == WorkCounter(some * 16 + 9), "fewer than none are none"
+
+
+def test_work_is_counted_once() -> None:
+    sizes = (n,)
+    row = loop(j, p.var(n), loop(k, p.var(n), STORE))
+    assert poll(row, sizes=sizes) == WorkCounter(p.var(n) * 16 + 9)
+    assert poll(loop(i, p.var(n), row), sizes=sizes) == WorkCounter(p.const(9)), "`row` counts"
+    test = p.apply("gt", p.read(X, 0), p.number(0))
+    branch = poll(loop(i, p.var(n), If(test, (row,))), sizes=sizes)
+    assert isinstance(branch, WorkCounter) and not branch.work.symbols()
+    turns = While((), p.number(1, dtypes.bool_), (row,))
+    assert poll(turns, sizes=sizes) == WorkCounter(p.const(9))
+    assert poll(loop(i, p.var(n), turns), sizes=sizes) == WorkCounter(p.const(9))
+    shared = replace(row, kind="parallel")  # its threads begin to count at zero
+    assert poll(loop(i, p.var(n), shared), sizes=sizes) == WorkCounter(
+        multiply(p.var(n), p.var(n) * 16 + 8) + 9
+    )
 
 
 def test_a_loop_that_a_break_leaves_is_not_cut() -> None:

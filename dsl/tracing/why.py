@@ -245,6 +245,7 @@ class _ChainBuilder:
         note, deciding = "", Reads()
         if not terms:
             omitted, note = self._add_reductions(record, statement, read, deciding)
+            note = "; ".join(filter(None, (note, _whole_call_note(record, len(read) + omitted))))
             deciding = {cell: item for cell, item in deciding.items() if cell not in read}
         causes: list[Cause] = [
             self._cause(record, cell, *item, depth) for cell, item in read.items()
@@ -328,6 +329,14 @@ class _ChainBuilder:
         if depth > 1:
             return self.of(producer, depth - 1)
         return Why(producer, (), 0)
+
+
+def _whole_call_note(record: Record, count: int) -> str:
+    """Return the note on a library call that reads several elements, of which this one may take
+    some; empty for other records."""
+    if record.site.reads is None or count < 2:
+        return ""
+    return "all that the call reads: which of it this element takes is not recorded"
 
 
 def _missing_note(unsaved: Mapping[str, bool], count: int) -> str:

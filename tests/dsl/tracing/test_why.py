@@ -298,3 +298,19 @@ def test_a_number_that_a_library_function_reads_is_a_cause() -> None:
     found = trace.why("result", 1)
     assert found.record.after == 4.0
     assert "dt = 2.0" in str(found) and "x[1] = 5.0" in str(found)
+
+
+def test_a_library_call_says_that_its_reads_are_those_of_all_elements() -> None:
+    @pe.cd
+    def ordered(x):
+        low = np.sort(x)
+        total = np.cumsum(x)
+        return low, total
+
+    with pe.trace() as trace:
+        ordered.on("numpy")(np.array([3.0, 1.0, 2.0]))
+    whole = trace.why("low", 1)
+    assert "all that the call reads" in whole.note and whole.note in str(whole)
+    assert len(whole.causes) == 3
+    exact = trace.why("total", 1)
+    assert not exact.note and len(exact.causes) == 2

@@ -71,6 +71,14 @@ MAX_IN_PLACE_TERMS = 2048
 """Terms that are added at a time where rows are read in place, without a panel. Convolutions and
 products of few columns. With a larger one rows in place leave the L1 cache."""
 
+MAX_IN_PLACE_ROW_TILES = 4
+"""Tiles in a column of tiles for which columns are read in place. Products of few rows. With more,
+packing pays as each column is read so often."""
+
+MAX_IN_PLACE_STEPS = 2048
+"""Terms that are added at a time where columns are read in place. With more, each in a page of its
+own, the pages of a tile no longer stay in the second table of translations."""
+
 MAX_IN_PLACE_TILES = 16
 """Tiles in a row of tiles for which rows are read in place. Convolutions and small products. With
 more, packing pays as each row is read so often."""

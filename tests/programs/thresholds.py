@@ -60,7 +60,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MIN_FISSION_ITERATIONS": (1, 2, 32),
     "MAX_SUNK_COST": (0, 8, 64),
     "ENOUGH_BLOCK_POINTS": (1, 1024),
-    "LITTLE_ACCUMULATION_ITERATIONS": (1, 32),
+    "LONG_INNER_LOOP_ITERATIONS": (1, 32),
     # -- passes
     "MAX_INLINED_NODES": (2, 8, 64, 200),
     "MAX_FUSION_DISTANCE": (1, 3, 64),
@@ -135,6 +135,8 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "MIN_PANEL_DEPTH": (1, 4, 16),
     "MAX_PARTIAL_SUM_BYTES": (256, 4096, 5 << 19),
     "MAX_IN_PLACE_TERMS": (4, 32, 2048),
+    "MAX_IN_PLACE_ROW_TILES": (0, 1, 4, 100),
+    "MAX_IN_PLACE_STEPS": (4, 32, 2048),
     "MAX_IN_PLACE_TILES": (1, 2, 16),
     "PACKED_STEPS": (1, 2, 8),
     "CACHE_SET_PERIOD_BYTES": (64, 4096),

@@ -20,13 +20,13 @@ from dataclasses import replace
 from math import prod
 
 from ... import thresholds
-from ...analysis.contraction import Contraction, sliding_windows
+from ...analysis.contraction import Contraction, Side, sliding_windows
 from ...analysis.expression_cost import cost
 from ...analysis.subscripts import stride
 from ...ir.expressions import reads
 from ...target import Target
 from .axes import Axis, trip_count_of
-from .packing import Sizes, can_read_in_place, has_unit_lanes
+from .packing import Sizes, can_read_columns_in_place, can_read_in_place, has_unit_lanes
 
 Counts = Sequence[int | None]
 """Trip counts of loops, the outermost first; None where they are dynamic."""
@@ -46,9 +46,12 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
         return None
     row_box, column_box = _boxes(product, rows, columns, lanes, target)
     height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
-    columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     row = Axis(product.rows, row_box, row_box, height)
     column = Axis(product.columns, column_box, column_box, width)
+    few_rows = _sizes_in_place(product, row, column, terms, size)
+    if few_rows is not None:
+        return few_rows
+    columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     is_short = columns_fit and outer is not None and outer * terms <= thresholds.MAX_IN_PLACE_TERMS
     in_place = is_short and can_read_in_place(product, row, column)
     budget = thresholds.MAX_PANEL_ROW_BYTES if in_place else target.l1_bytes // (height + width)
@@ -86,12 +89,34 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     column = replace(column, block=_block(columns, column_box, blocks, 1))
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
+    sides: frozenset[Side] = frozenset({"row"} if in_place else ())
     if not by_tile:
-        shared = target.threads > 1
-        return Sizes(row, column, depth, column_depth, terms, rows_first=stay_cached, shared=shared)
+        return Sizes(
+            row, column, depth, column_depth, terms,
+            rows_first=stay_cached, shared=target.threads > 1, in_place=sides,
+        )  # fmt: skip
     group = _group(column, _group_columns(product, depth * terms * size, target))
     column = replace(column, block=tuple(map(_round_up, column.block, group.block)))
-    return Sizes(row, column, depth, column_depth, terms, group)
+    return Sizes(row, column, depth, column_depth, terms, group, in_place=sides)
+
+
+def _sizes_in_place(
+    product: Contraction, row: Axis, column: Axis, terms: int, size: int
+) -> Sizes | None:
+    """Return the sizes where columns are read in place, all terms at once; None where they are
+    packed. Rows are packed once, unless they are read in place, too."""
+    outer = trip_count_of(product.nest.depth[0])
+    if outer is None or not can_read_columns_in_place(product, row, column):
+        return None
+    if outer * terms > thresholds.MAX_IN_PLACE_STEPS:
+        return None
+    rows, columns = ([trip_count_of(n) for n in axis.loops] for axis in (row, column))
+    row = replace(row, block=_block(rows, row.box, 1 << 30, 1))
+    column = replace(column, block=_block(columns, column.box, 1 << 30, 1))
+    sides: set[Side] = {"column"}
+    if outer * terms <= thresholds.MAX_IN_PLACE_TERMS and can_read_in_place(product, row, column):
+        sides.add("row")
+    return Sizes(row, column, outer, outer, terms, in_place=frozenset(sides))
 
 
 def _terms(

@@ -94,6 +94,8 @@ class Sizes:
     """Whether all columns meet the rows of a tile before the next rows do."""
     shared: bool = False
     """Whether threads share the panels of columns, and the packing of these."""
+    in_place: frozenset[Side] = frozenset()
+    """The sides that are read in place, without packing."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
@@ -121,16 +123,11 @@ class Panels:
     product: Contraction
     sizes: Sizes
     nodes: Mapping[int, Node]
-    """By the id of what stands for a part in the term; rows that are read in place have none."""
-    in_place: bool
-    """Whether rows are read in place, without packing."""
+    """By the id of what stands for a part in the term; those that are read in place have none."""
 
     @classmethod
     def of(cls, fresh: Fresh, product: Contraction, sizes: Sizes) -> Panels:
         """Return the panels of a contraction, as new arrays."""
-        depth = trip_count_of(product.nest.depth[0])
-        in_place = depth is not None and depth <= sizes.depth
-        in_place = in_place and can_read_in_place(product, sizes.row, sizes.column)
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
@@ -139,9 +136,9 @@ class Panels:
                 "panel",
             )
             for part in product.parts
-            if part.side == "column" or not in_place
+            if part.side not in sizes.in_place
         }
-        return cls(fresh, product, sizes, nodes, in_place)
+        return cls(fresh, product, sizes, nodes)
 
     def holds(self, side: Side) -> bool:
         """Whether a panel has room for all terms."""
@@ -348,7 +345,7 @@ class Panels:
         return expr(self.product.term)
 
     def read(self, part: Operand, before: Affine, step: Affine, lane: Affine) -> Expr:
-        """Return the read of a part of a term from its panel."""
+        """Return the read of a part of a term from its panel, of which so many lanes are before."""
         return Read(self.nodes[part.node.id], self.element(part, before, step, lane))
 
 
@@ -356,6 +353,29 @@ def has_unit_lanes(part: Operand, product: Contraction) -> bool:
     """Whether consecutive lanes, rather than steps, are adjacent in memory."""
     symbols = {loop.symbol for loop in product.loops(part.side)}
     return all(symbols & at.symbols() for at in _last_subscripts(part))
+
+
+def can_read_columns_in_place(product: Contraction, row: Axis, column: Axis) -> bool:
+    """Whether columns are read in place: few tiles of rows use them, so that packing does not pay,
+    and those of a tile are adjacent."""
+    rows = [trip_count_of(loop) for loop in row.loops]
+    counts = [trip_count_of(loop) for loop in column.loops]
+    count, lanes = counts[-1], column.box[-1]
+    if None in rows or None in counts or count is None or product.tests:
+        return False
+    tiles = prod(-(-(n or 1) // size) for n, size in zip(rows, row.box, strict=True))
+    is_plain = column.lanes == column.count == lanes <= count
+    return (
+        is_plain
+        and tiles <= thresholds.MAX_IN_PLACE_ROW_TILES
+        and all(_is_adjacent(part, product) for part in product.parts if part.side == "column")
+    )
+
+
+def _is_adjacent(part: Operand, product: Contraction) -> bool:
+    """Whether a part is an element whose consecutive columns are adjacent in memory."""
+    value, lane = part.value, product.columns[-1].symbol
+    return isinstance(value, Read) and stride(value.node, value.index, lane) == 1
 
 
 def can_read_in_place(product: Contraction, axis: Axis, column: Axis) -> bool:

@@ -10,7 +10,8 @@ packed into panels, in which those of a tile are adjacent:
 Partial panels are padded with zeros; the results of padding are not stored. Where blocks have many
 rows, the columns of some tiles are packed just before their use. Where all columns stay in a cache
 and rows are read in place, all of them meet one tile's rows, then the next. Rows of which few tiles
-use the consecutive steps are read in place: their last tile is shifted up, so that it is full.
+use the consecutive steps are read in place: their last tile is shifted up, so that it is full. So
+are adjacent columns that few tiles of rows use, whose last tile is shifted to the left.
 Where not all elements exist, as in a triangle, tiles and blocks without any are skipped, and of
 those that have some only these are stored.
 
@@ -21,16 +22,13 @@ is done as before, once.
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: tile_products(program, Target(schedule=True)),
 ...      "c[i, j] = sum(a[i, k] * b[k, j])", c="f32[6, 16]", a="f32[6, 99]", b="f32[99, 16]")
-for k in 0..99:
-    for column in 0..16 vector:
-        columns[16*k + column] = b[k, column]
 for row in 0..6 unrolled:
     for column in 0..16 vector:
         tile[row, column] = 0.0
 for k in 0..99:
     for row in 0..6 unrolled:
         for column in 0..16 vector:
-            tile[row, column] += a[row, k] * columns[16*k + column]
+            tile[row, column] += a[row, k] * b[k, column]
 for row in 0..6 unrolled:
     for column in 0..16 vector:
         tile_out[16*row + column] = tile[row, column]
@@ -47,7 +45,7 @@ from dataclasses import replace
 from math import prod
 
 from ....base.dataclass import dataclass
-from ...analysis.contraction import Contraction, Operand, find_contraction
+from ...analysis.contraction import Contraction, Operand, Side, find_contraction
 from ...analysis.subscripts import is_in_range, ranges
 from ...ir import dtypes
 from ...ir.assignments import Access
@@ -61,7 +59,7 @@ from ...ir.ops import OPS
 from ...ir.rewrite import substitute, substitute_expr
 from ...target import Target
 from ...transform.outermost import Annotations, OutermostRewriter
-from .axes import Point, trip_count_of
+from .axes import Axis, Point, trip_count_of
 from .blocking import choose_sizes as sizes
 from .packing import PanelRange, Panels, Sizes, wrap_loops
 from .partial_tiles import all_nonnegative, tile_bounds
@@ -295,7 +293,7 @@ class _Tiler:
         before = (first - self.product.nest.depth[0].lo) * size.inner
         panel_start = before if panels.holds("column") else const(0)
         columns = size.axis("column").before(at.column, at.group)
-        if panels.in_place:
+        if size.in_place:
             values, step, loops = panels.reduction_loops(None, PanelRange(at.rows, first, last))
         else:
             name = self.fresh.symbol("step")
@@ -304,13 +302,16 @@ class _Tiler:
 
         def add(row: Affine, column: Affine) -> Stmt:
             def of_row(part: Operand) -> Expr:
-                if not panels.in_place:
+                if "row" not in size.in_place:
                     return panels.read(part, size.row.before(at.row, at.rows), step, row)
                 lane = size.row.placed(size.row.inside(at.row), size.row.digits(row))
                 return substitute_expr(part.value, {**lane, **values})
 
             def of_column(part: Operand) -> Expr:
-                return panels.read(part, columns, step + panel_start, column)
+                if "column" not in size.in_place:
+                    return panels.read(part, columns, step + panel_start, column)
+                lane = size.column.placed(size.column.inside(at.column), size.column.digits(column))
+                return substitute_expr(part.value, {**lane, **values})
 
             value = panels.build_term({"row": of_row, "column": of_column})
             return replace(update, access=Access(self.tile, (row, column)), value=value)
@@ -367,11 +368,16 @@ class _Tiler:
         inside = frozenset(loop.symbol for loop in self.product.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
 
+        def shifted(axis: Axis, side: Side, start: Point, lanes: Point) -> Affine:
+            origin = axis.inside(start) if side in size.in_place else start
+            gaps = zip(lanes, start, origin, strict=True)
+            return axis.lane(tuple(lane + (at - base) for lane, at, base in gaps))
+
         def element(rows: Point, lanes: Point) -> tuple[Body, Body]:
-            start = size.row.inside(at.row) if self.panels.in_place else at.row
-            gaps = zip(rows, at.row, start, strict=True)
-            shifted = tuple(lane + (origin - base) for lane, origin, base in gaps)
-            body = build(size.row.lane(shifted), size.column.lane(lanes))
+            body = build(
+                shifted(size.row, "row", at.row, rows),
+                shifted(size.column, "column", at.column, lanes),
+            )
             outer, inner = names(body, inside)
             row_values = size.row.placed(at.row, rows)
             whole = substitute((*inner, *body), row_values)

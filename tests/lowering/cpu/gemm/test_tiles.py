@@ -101,7 +101,11 @@ def _has_tiles(program: Any) -> bool:
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_not_a_bit_changes(name: str, shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("row_tiles", [0, 100])
+def test_not_a_bit_changes(
+    name: str, shape: tuple[int, int, int], row_tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_ROW_TILES", row_tiles)
     arrays = _arrays(BODIES[name], shape)
     if name == "windows" and min(shape) == 0:
         pytest.skip("a window needs a place")
@@ -122,6 +126,7 @@ def test_columns_copied_at_their_turn_give_the_bits_of_those_copied_for_all(
 ) -> None:
     arrays = _arrays(BODIES[name], shape)
     procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_ROW_TILES", 0)
     sizes, results = [], []
     for many, l2 in ((1, 1), (1, 5000), (1, 1 << 16), (1000, 5000)):
         monkeypatch.setattr(thresholds, "MIN_REPACKED_ROWS", many)
@@ -201,9 +206,26 @@ def test_boxes_of_two_loops_give_the_bits_of_the_loops(
         assert [one.tobytes() for one in found] == [one.tobytes() for one in plain]
 
 
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", ["a product", "added to", "with more around it", "distances"])
+def test_columns_are_read_in_place_for_few_rows(
+    name: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_ROW_TILES", 2)
+    arrays = _arrays(BODIES[name], (6 if few else 60, 37, 21))
+    procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
+    for threads in (1, 2):
+        program = scheduled(procedure, replace(TINY, schedule=True, threads=threads))
+        assert ("columns" in [node.label for node in program.locals]) is not few
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", BODIES)
-def test_c_gives_the_bits_of_the_loops(name: str, dtype: str) -> None:
+@pytest.mark.parametrize("row_tiles", [0, 100])
+def test_c_gives_the_bits_of_the_loops(
+    name: str, dtype: str, row_tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "MAX_IN_PLACE_ROW_TILES", row_tiles)
     arrays = _arrays(BODIES[name], (19, 70, 11), dtype)
     made = _made(BODIES[name], list(arrays))
     with settings.override(schedule=True, profile="strict"):

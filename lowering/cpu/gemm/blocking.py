@@ -48,7 +48,7 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
     row = Axis(product.rows, row_box, row_box, height)
     column = Axis(product.columns, column_box, column_box, width)
-    few_rows = _sizes_in_place(product, row, column, terms, size)
+    few_rows = _sizes_in_place(product, row, column, (terms, size), target)
     if few_rows is not None:
         return few_rows
     columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
@@ -101,16 +101,20 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
 
 
 def _sizes_in_place(
-    product: Contraction, row: Axis, column: Axis, terms: int, size: int
+    product: Contraction, row: Axis, column: Axis, term: tuple[int, int], target: Target
 ) -> Sizes | None:
     """Return the sizes where columns are read in place, all terms at once; None where they are
-    packed. Rows are packed once, unless they are read in place, too."""
-    outer = trip_count_of(product.nest.depth[0])
+    packed. Rows are packed once, unless they are read in place, too.
+
+    `term` is how many terms an iteration of the outer reduction loop has, and the bytes of one.
+    """
+    outer, (terms, size) = trip_count_of(product.nest.depth[0]), term
     if outer is None or not can_read_columns_in_place(product, row, column):
         return None
-    if outer * terms > thresholds.MAX_IN_PLACE_STEPS:
-        return None
     rows, columns = ([trip_count_of(n) for n in axis.loops] for axis in (row, column))
+    column_bytes = prod(n or 1 for n in columns) * outer * terms * size
+    if outer * terms > thresholds.MAX_IN_PLACE_STEPS or 2 * column_bytes > target.l3_bytes:
+        return None
     row = replace(row, block=_block(rows, row.box, 1 << 30, 1))
     column = replace(column, block=_block(columns, column.box, 1 << 30, 1))
     sides: set[Side] = {"column"}

@@ -112,7 +112,8 @@ def test_not_a_bit_changes(
     made = _made(BODIES[name], list(arrays))
     procedure = made.procedure(*arrays.values())
     before = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
-    program = scheduled(procedure, replace(TINY, schedule=True))
+    tiny = replace(TINY, schedule=True, l3_bytes=1 << 16 if row_tiles else TINY.l3_bytes)
+    program = scheduled(procedure, tiny)
     after = interpreted(program, *arrays.values())
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
     if name not in TRIANGLES or min(shape[:2]) > 4:  # small ones may have a single row
@@ -215,7 +216,8 @@ def test_columns_are_read_in_place_for_few_rows(
     arrays = _arrays(BODIES[name], (6 if few else 60, 37, 21))
     procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
     for threads in (1, 2):
-        program = scheduled(procedure, replace(TINY, schedule=True, threads=threads))
+        target = replace(TINY, schedule=True, threads=threads, l3_bytes=1 << 16)
+        program = scheduled(procedure, target)
         assert ("columns" in [node.label for node in program.locals]) is not few
 
 
@@ -255,7 +257,8 @@ def test_what_is_no_product_keeps_its_loops_and_bits(name: str) -> None:
     made = _made(REFUSED[name], list(arrays))
     procedure = made.procedure(*arrays.values())
     before = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
-    program = scheduled(procedure, replace(TINY, schedule=True))
+    tiny = replace(TINY, schedule=True, l3_bytes=1 << 16 if row_tiles else TINY.l3_bytes)
+    program = scheduled(procedure, tiny)
     after = interpreted(program, *arrays.values())
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
 

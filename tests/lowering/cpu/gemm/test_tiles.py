@@ -257,8 +257,7 @@ def test_what_is_no_product_keeps_its_loops_and_bits(name: str) -> None:
     made = _made(REFUSED[name], list(arrays))
     procedure = made.procedure(*arrays.values())
     before = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
-    tiny = replace(TINY, schedule=True, l3_bytes=1 << 16 if row_tiles else TINY.l3_bytes)
-    program = scheduled(procedure, tiny)
+    program = scheduled(procedure, replace(TINY, schedule=True))
     after = interpreted(program, *arrays.values())
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
 

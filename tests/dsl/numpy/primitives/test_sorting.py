@@ -220,3 +220,13 @@ def test_edges_with_nan_in_order(edges: list[float]) -> None:
 
 def test_a_sort_is_named_once() -> None:
     assert_refused("CD0440", "np.argsort(a, kind='stable', stable=True)", np.ones(2))
+
+
+@pytest.mark.parametrize("knots", [1, 2, 3, 40])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_interpolation_that_begins_at_the_interval_before(knots: int, in_order: bool) -> None:
+    rng = np.random.default_rng(knots)
+    xp = np.sort(rng.integers(-20, 21, knots) / 2.0)  # some of them twice
+    fp, x = rng.standard_normal(knots), rng.integers(-45, 46, 2500) / 4.0
+    x[[7, 1023, 1024, 1800]] = np.nan, -np.inf, np.nan, np.inf
+    assert_as_plain("np.interp(a, b, c)", np.sort(x) if in_order else x, xp, fp)

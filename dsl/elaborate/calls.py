@@ -196,10 +196,20 @@ def _call_value(
     match function:
         case Bound(value, name):
             handler = table.method(name)
+            if isinstance(value, Group) and (own := named_tuples.own_member(frame, value, name)):
+                owner = () if isinstance(own, staticmethod) else (value,)
+                function = getattr(own, "__func__", own)
+                return _call_object(frame, function, site, (*owner, *args), keywords, e)
             if isinstance(value, Group) and name == "_replace":
                 return named_tuples.replaced(value, args, keywords, e.span)
             if isinstance(value, Group):
                 return _group_method(value, name, args, e.span)
+            known = [as_python(item) for item in (value, *args, *keywords.values())]
+            if handler is None and all(item is not None for item in known):
+                inner, *given = (item.value for item in known if item is not None)
+                named = dict(zip(keywords, given[len(args) :], strict=True))
+                method = functools.partial(getattr(inner, name), **named)
+                return now(method, tuple(given[: len(args)]), e.span)
             if handler is None:
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span

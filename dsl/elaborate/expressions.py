@@ -47,7 +47,7 @@ from ..values.values import (
 )
 from . import object_attributes
 from .bindings import frozen
-from .captures import owners, parents
+from .captures import named_tuples, owners, parents
 from .captures.attribute_lookup import get_attribute, has_in_python
 from .captures.instances import (
     is_from_library,
@@ -533,10 +533,10 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             result = attributes.attribute(Site(frame.ctx, span), value, name)
             if result is not None:
                 return result
-            if table.method(name) is not None:
+            if table.method(name) is not None or _is_known_method(value, name):
                 return Bound(value, name)
         case Group():
-            return attributes.of_group(value, name, span)
+            return _group_attribute(frame, value, name, span)
         case _:
             pass
     if isinstance(value, Array) and (field := of_a_field(frame, value, name)) is not None:
@@ -547,6 +547,17 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         raise error("CD0414", CdAttributeError, text, span)
     pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
     raise attributes.missing(describe(value), name, pool, span)
+
+
+def _is_known_method(value: Value, name: str) -> bool:
+    return isinstance(value, Static) and callable(getattr(value.value, name, None))
+
+
+def _group_attribute(frame: Frame, group: Group, name: str, span: Span) -> Value:
+    own = named_tuples.own_member(frame, group, name)
+    if isinstance(own, property):
+        return frame.hooks.apply(frame, own.fget, (group,), span)
+    return attributes.of_group(group, name, span) if own is None else Bound(group, name)
 
 
 _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "itemsize", "nbytes")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from inspect import getattr_static
+from types import FunctionType
 
 from ....backends.overrides import BY_SIGN, REFLECTED, overridden
 from ....base.diagnostic import CdTypeError, Span
 from ...values.builder import error
 from ...values.values import Group, Value
 from ..scope import Frame
-from .instances import fields_of_class
-from .owners import held
+from .instances import fields_of_class, is_library
+from .owners import below, compare, held, way_to
 
 
 def is_named_tuple(kind: object) -> bool:
@@ -46,6 +48,27 @@ def named_tuple(
                 raise error("CD0429", CdTypeError, text, span)
             bound[key] = held(frame, defaults[key], span)
     return Group(tuple(bound[key] for key in fields), "tuple", fields, kind)
+
+
+def own_member(
+    frame: Frame, group: Group, name: str
+) -> FunctionType | staticmethod | property | None:
+    """Return a method or property that the user's class of a named tuple defines, None for others.
+
+    What is inlined of a class is compared before each call.
+    """
+    kind = group.named_tuple
+    if kind is None or name in group.fields or kind.__getattribute__ is not tuple.__getattribute__:
+        return None
+    member = getattr_static(kind, name, None)
+    if not isinstance(member, FunctionType | staticmethod | property):
+        return None
+    inner = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    if not isinstance(inner, FunctionType) or is_library(inner):
+        return None
+    steps = (name, "fget") if isinstance(member, property) else (name,)
+    compare(frame, below(way_to(frame, kind), *steps), inner)
+    return member
 
 
 def require_plain_operator(op: str, left: Value, rights: Iterable[Value], span: Span) -> None:

@@ -36,7 +36,33 @@ class Sorted(Pair):
         return super().__new__(cls, min(a, b), max(a, b))
 
 
-NAMES = {"Point": Point, "Other": Other, "Pair": Pair, "Named": Named, "Sorted": Sorted}
+class Moving(NamedTuple):
+    at: Any
+    speed: Any = 3.0
+
+    def moved(self, dt: Any, scale: Any = 1.0) -> Moving:
+        return self._replace(at=self.at + self.speed * dt * scale)
+
+    @property
+    def energy(self) -> Any:
+        return 0.5 * self.speed**2
+
+    def both(self, dt: Any) -> Any:
+        return self.moved(dt).at.sum() + self.energy
+
+    @staticmethod
+    def twice(a: Any) -> Any:
+        return 2 * a
+
+
+NAMES = {
+    "Moving": Moving,
+    "Point": Point,
+    "Other": Other,
+    "Pair": Pair,
+    "Named": Named,
+    "Sorted": Sorted,
+}
 X = np.arange(1.0, 4.0)
 BODIES = {
     "made and read": "p = Point(x + 1, t)\nreturn p.x * p.y",
@@ -53,6 +79,9 @@ BODIES = {
     "from a helper": "def make(v):\n    return Point(v, v * t)\nreturn make(x).y + make(t).x",
     "compared": "return x if Point(t, 1) == (t, 1) else -x",
     "unpacked": "return Pair(*Point(x, t))",
+    "with methods": "p = Moving(x, t)\nreturn p.moved(0.5, scale=t), p.energy, p.both(2)",
+    "with a function": "return Moving(x, t).twice(x)",
+    "moved in a loop": "p = Moving(x)\nfor k in range(3):\n    p = p.moved(0.1)\nreturn p",
 }
 
 
@@ -101,3 +130,33 @@ def test_classes_with_the_same_fields_are_told_apart() -> None:
 )
 def test_what_does_not_fit_is_refused(body: str, says: str) -> None:
     refused("x", body, X, says=(says,), **NAMES)
+
+
+def test_methods_and_properties_are_looked_up_for_each_call() -> None:
+    class Other(Moving):
+        def both(self, dt: Any) -> Any:
+            return -1.0
+
+    code = compiled("p", "return p.both(1.0), p.energy")
+    for _ in range(3):
+        assert code(Moving(np.float64(1.0), 2.0)) == (5.0, 2.0)
+        assert code(Other(1.0, 2.0)) == (-1.0, 2.0)
+
+
+def test_a_replaced_method_is_the_new_one() -> None:
+    class Local(NamedTuple):
+        a: Any
+
+        def f(self) -> Any:
+            return self.a + 1
+
+        @property
+        def g(self) -> Any:
+            return self.a + 2
+
+    code = compiled("p", "return p.f(), p.g")
+    assert code(Local(1)) == (2, 3)
+    Local.f = lambda self: self.a + 10  # type: ignore[method-assign]
+    assert code(Local(1)) == (11, 3)
+    Local.g = property(lambda self: self.a + 20)  # type: ignore[method-assign,assignment]
+    assert code(Local(1)) == (11, 21)

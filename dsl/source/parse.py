@@ -248,7 +248,9 @@ def _parse_body(p: _Parser, node: ast.stmt) -> None:
 def _assign(p: _Parser, node: ast.Assign) -> s.Statement:
     targets = tuple(_target(p, target) for target in node.targets)
     _refuse_sign(p, node.value, targets[-1])
-    return s.Assign(targets, _expression(p, node.value), p.span(node))
+    unpacks = all(isinstance(target, ast.Tuple | ast.List) for target in node.targets)
+    value = _listed(node.value) if unpacks else node.value
+    return s.Assign(targets, _expression(p, value), p.span(node))
 
 
 def _declare(p: _Parser, node: ast.AnnAssign) -> s.Statement:
@@ -426,8 +428,22 @@ def _call(p: _Parser, node: ast.Call) -> s.Expr:
         case [ast.GeneratorExp(element, loops) as only] if not keywords:
             args: tuple[s.Expr, ...] = (_comprehension(p, only, element, loops),)
         case _:
-            args = _expressions(p, node.args)
+            args = _expressions(p, [_starred_list(arg) for arg in node.args])
     return s.Call(function, args, keywords, p.span(node))
+
+
+def _starred_list(node: ast.expr) -> ast.expr:
+    """Return an argument `*(a for ...)` as `*[a for ...]`: all of its items are taken at once."""
+    if not isinstance(node, ast.Starred):
+        return node
+    return ast.copy_location(ast.Starred(_listed(node.value), node.ctx), node)
+
+
+def _listed(node: ast.expr) -> ast.expr:
+    """Return a generator whose items are all taken at once as a list, others unchanged."""
+    if not isinstance(node, ast.GeneratorExp):
+        return node
+    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
 
 
 def _keyword(p: _Parser, node: ast.keyword) -> s.Keyword:

@@ -27,6 +27,7 @@ PARTS = (
     "sum(1 for v in x if v > 0)",
     "sum(0.5 * i for i in range(n)) * x",
     "sum([n, 2.5]), sum([float(x[0]), n])",
+    "max(*(v + 1 for v in (n, 3, 5))), min(2, *(k * n for k in range(3)))",
 )
 
 
@@ -41,6 +42,16 @@ def test_many_numbers_are_what_a_list_gives(part: str, backend: str) -> None:
             assert type(one) is type(other)
             assert np.asarray(one).dtype == np.asarray(other).dtype
             np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
+
+
+def test_a_generator_is_unpacked(backend: str) -> None:
+    text = "def f(x):\n    a, b, c = (v * k for k, v in enumerate((x, x + 1, x[:1])))\n"
+    text += "    [d, e] = (q for q in (a, b))\n    return a, b, c, d + e"
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    x = np.arange(3.0)
+    for one, other in zip(pe.cd_from_source(text, backend=backend)(x), scope["f"](x), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_no_index_is_checked_for_items_that_a_test_leaves_out(backend: str) -> None:

@@ -48,9 +48,21 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     height, width, size = prod(row_box), _round_up(prod(column_box), lanes), bits // 8
     row = Axis(product.rows, row_box, row_box, height)
     column = Axis(product.columns, column_box, column_box, width)
-    few_rows = _sizes_in_place(product, row, column, (terms, size), target)
-    if few_rows is not None:
-        return few_rows
+    term = (terms, size)
+    few_rows = _sizes_in_place(product, row, column, term, target)
+    return few_rows or _sizes_in_panels(product, row, column, term, target)
+
+
+def _sizes_in_panels(
+    product: Contraction, row: Axis, column: Axis, term: tuple[int, int], target: Target
+) -> Sizes:
+    """Return the sizes where columns are packed, and rows unless they are read in place.
+
+    `term` is how many terms an iteration of the outer reduction loop has, and the bytes of one.
+    """
+    outer, (terms, size) = trip_count_of(product.nest.depth[0]), term
+    rows, columns = ([*map(trip_count_of, axis.loops)] for axis in (row, column))
+    height, width = row.lanes, column.lanes
     columns_fit = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     is_short = columns_fit and outer is not None and outer * terms <= thresholds.MAX_IN_PLACE_TERMS
     in_place = is_short and can_read_in_place(product, row, column)
@@ -76,7 +88,7 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
         if stay_cached and target.threads > 1:
             share_count = thresholds.CACHED_BLOCKS_PER_THREAD * target.threads
         most *= repeated
-    row = replace(row, block=_block(rows, row_box, most // height, share_count))
+    row = replace(row, block=_block(rows, row.box, most // height, share_count))
     top_cost = max(cost(part.value) for part in product.parts if part.side == "column")
     is_packed_once = bool(product.tests) or stay_cached or once
     by_tile = row.block_lanes >= thresholds.MIN_REPACKED_ROWS * top_cost and not is_packed_once
@@ -86,7 +98,7 @@ def choose_sizes(product: Contraction, target: Target) -> Sizes | None:
     if depth != outer:
         capacity = min(capacity, thresholds.MAX_PARTIAL_SUM_BYTES // (row.block_lanes * size))
     blocks = _fit_lanes(capacity, most, width) // width
-    column = replace(column, block=_block(columns, column_box, blocks, 1))
+    column = replace(column, block=_block(columns, column.box, blocks, 1))
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
     sides: frozenset[Side] = frozenset({"row"} if in_place else ())

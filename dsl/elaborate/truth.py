@@ -7,7 +7,7 @@ from types import FunctionType
 
 from ...base.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
-from ...lowering.ir.indexing import Symbol, var
+from ...lowering.ir.indexing import Symbol, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import free_symbols
 from ..values.arrays import describe
@@ -43,8 +43,8 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
             return Static(bool(items))
         case Scalar(expr, _):
             return Scalar(truth(expr), BOOL)
-        case Array() if value.rank == 0:
-            return Scalar(truth(value.body), BOOL)
+        case Array() if all(size.constant == 1 for size in value.shape):
+            return Scalar(truth(value.at((const(0),) * value.rank)), BOOL)
         case Array() | Masked():
             raise error(
                 "CD0408", CdTypeError, "the truth of a whole array is not one bool", span,

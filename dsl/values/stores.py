@@ -37,9 +37,19 @@ def assign(
     if op is not None:
         refuse_duplicates(array, span)
     stored = value if op is not None else as_stored(ctx, value, array.kind.dtype, span)
-    operand = broadcast_to(ctx, as_array(ctx, stored, span), array.shape, span)
+    given = as_array(ctx, stored, span)
+    operand = broadcast_to(ctx, given if op else _of_rank(given, array.rank), array.shape, span)
     element = operand.at(tuple(var(axis) for axis in array.axes))
     store_element(ctx, array, (element, operand.kind), span, op, where, value)
+
+
+def _of_rank(value: Array, rank: int) -> Array:
+    """Return an array without leading axes of size 1 beyond a rank, which NumPy's stores ignore."""
+    extra = max(0, value.rank - rank)
+    if not extra or any(size.constant != 1 for size in value.shape[:extra]):
+        return value
+    body = value.at((*(const(0),) * extra, *map(var, value.axes[extra:])))
+    return Array(value.axes[extra:], value.shape[extra:], body, value.kind, copied=True)
 
 
 def refuse_duplicates(target: Array, span: Span) -> None:

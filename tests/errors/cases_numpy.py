@@ -241,7 +241,7 @@ def f(y):
 def f(y):
     return np.diag(y)
 
-=== triu_0: np.ones(5)
+=== triu_0: np.float64(5)
 def f(y):
     return np.triu(y)
 

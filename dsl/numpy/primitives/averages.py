@@ -41,6 +41,7 @@ from .elementwise import arithmetic, converted
 from .elementwise import where as choose
 from .reductions import (
     accumulate,
+    number_axis,
     operand,
     rebase_predicate,
     reducer,
@@ -406,7 +407,7 @@ def variance_skipping_nan(root: bool, out: DType | None = None) -> Body:
                 keepdims=keepdims, where=where, correction=correction,
             )  # fmt: skip
         array = cheap_or_stored(site.ctx, array, "values", site.span)
-        over = operand(site, array, axis, keepdims, where)
+        over = operand(site, array, number_axis(site, array, axis), keepdims, where)
         result = _variance(
             site, array, over.axes, dtype_of(site, dtype), _freedom(site, ddof, correction),
             over.keepdims, both(present(array), over.where), out, skips_nan=True,
@@ -456,7 +457,7 @@ def total_skipping_nan(name: str) -> Body:
         initial: Value = NONE,
         where: Value = YES,
     ) -> Value:
-        array = array_of(site, a)
+        array, axis = array_of(site, a), number_axis(site, a, axis)
         reduce = reducer(name)
         if array.kind.dtype.kind not in "fc":
             return reduce(site, array, axis, dtype, keepdims=keepdims, initial=initial, where=where)
@@ -490,7 +491,7 @@ def mean_skipping_nan(out: DType | None = None) -> Body:
         if array.kind.dtype.kind not in "fc":
             return averaging(out)(site, array, axis, dtype, keepdims=keepdims, where=where)
         array = cheap_or_stored(site.ctx, array, "values", site.span)
-        over = operand(site, array, axis, keepdims, where)
+        over = operand(site, array, number_axis(site, array, axis), keepdims, where)
         wanted = dtype_of(site, dtype)
         if wanted is not None and wanted.kind not in "fc":
             raise _dtype_error(site, "mean", array, wanted, "leave `dtype=` out")
@@ -520,7 +521,7 @@ def extreme_skipping_nan(name: str) -> Body:
         initial: Value = NONE,
         where: Value = YES,
     ) -> Value:
-        array = array_of(site, a)
+        array, axis = array_of(site, a), number_axis(site, a, axis)
         if array.kind.dtype.kind not in "fc":
             reduce = reducer(name)
             return reduce(site, array, axis, keepdims=keepdims, initial=initial, where=where)

@@ -15,6 +15,7 @@ from ....lowering.ir import dtypes
 from ....lowering.ir.assignments import Fault
 from ....lowering.ir.dtypes import DType
 from ....lowering.ir.expressions import Apply, Const, Domain, Expr, Position
+from ....lowering.ir.indexing import const
 from ....lowering.ir.ops import OPS
 from ...values.arrays import as_scalar, describe, elementwise
 from ...values.builder import error
@@ -45,6 +46,7 @@ from ...values.types import (
     apply,
     cast,
     kind_of_number,
+    truth,
 )
 from ...values.values import Array, Masked, Scalar, Static, Value
 from .elementwise import converted
@@ -205,11 +207,16 @@ def require_cast(site: Site, array: Array, dtype: DType, given: Value, casting: 
 def python_cast(name: str, kind: Kind, instead: str) -> Body:
     """Return the body of `int`, `float` or `bool` of a scalar.
 
-    It raises CdTypeError CD0404 for complex numbers, CD0552 for arrays.
+    It raises CdTypeError CD0552 for arrays, and CD0404 for complex numbers: `bool` takes these, and
+    arrays of one element.
     """
 
     def body(site: Site, value: Value = ZERO) -> Value:
+        if name == "bool" and isinstance(value, Array):
+            value = _only_element(value)
         scalar = one_number(site, value, name, instead)
+        if name == "bool":
+            return Scalar(truth(scalar.expr), kind)
         if scalar.kind.dtype.kind == "c":
             raise error("CD0404", CdTypeError, f"`{name}` of a complex number", site.span,
                         helps=("take `.real`",))  # fmt: skip
@@ -217,6 +224,13 @@ def python_cast(name: str, kind: Kind, instead: str) -> Body:
         return Scalar(cast(scalar.expr, kind.dtype), kind)
 
     return body
+
+
+def _only_element(array: Array) -> Array:
+    """Return the element of an array of one as one without axes, any other as it is."""
+    if any(size.constant != 1 for size in array.shape):
+        return array
+    return Array((), (), array.at((const(0),) * array.rank), array.kind, copied=True)
 
 
 def require_int64(site: Site, number: Scalar, kind: Kind) -> None:

@@ -50,7 +50,7 @@ from .differences import diff, shifted
 from .elementwise import arithmetic, clip, converted, converted_float, imag, real
 from .joining import concatenate
 from .python_reductions import as_number
-from .reductions import accumulate, count_nonzero, reducer, truth_reducer
+from .reductions import accumulate, count_nonzero, number_axis, reducer, truth_reducer
 from .shaping import at_least, expand_dims, ravel, remap, squeeze, transpose
 from .ufunc_reduction import combined, folded_dtype
 from .ufuncs import combine_of, strong_of
@@ -107,7 +107,7 @@ def cumulative(name: str, one_axis: bool = False) -> Body:
         if is_none(axis) and one_axis and values.rank != 1:
             text = f"`cumulative_sum` of {describe(values)} needs an axis"
             raise error("CD0452", CdTypeError, text, site.span, helps=("name it: `axis=0`",))
-        if is_none(axis):
+        if is_none(axis if one_axis else number_axis(site, values, axis)):
             values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
         element = dtype_of(site, dtype) or values.kind.dtype.summed
         return _scan_axis(site, ufunc, values, axis_of(site, axis, values.rank), element)

@@ -25,6 +25,7 @@ from ...values.arrays import (
     strong,
     with_sums_stored,
 )
+from ...values.broadcasting import broadcast_to
 from ...values.builder import compare, error
 from ...values.call_site import (
     NONE,
@@ -283,8 +284,10 @@ def triangle(lower: bool) -> Callable[..., Value]:
 
     def body(site: Site, m: Value, k: Value = ZERO) -> Value:
         array = array_of(site, m)
-        if array.rank < 2:
-            raise error("CD0452", CdTypeError, "a triangle needs at least two axes", site.span)
+        if not array.rank:
+            raise error("CD0452", CdTypeError, "a triangle needs an axis", site.span)
+        if array.rank == 1:  # as rows of a square
+            array = broadcast_to(site.ctx, array, array.shape * 2, site.span)
         shift = index_in(site, k, "the offset")
         gap = var(array.axes[-1]) - var(array.axes[-2])
         test = compare("le" if lower else "ge", gap, shift)

@@ -36,7 +36,7 @@ from ...values.fix_hints import WAYS_OUT
 from ...values.masks import aligned, unaligned
 from ...values.memory_order import mapped, of_operands, of_rest
 from ...values.types import BOOL, WEAK_BOOL, WEAK_INT, Kind, both, cast, truth
-from ...values.values import Array, Masked, Scalar, Static, Value, replace_symbols
+from ...values.values import Array, Group, Masked, Scalar, Static, Value, replace_symbols
 from .elementwise import converted, isclose
 from .ufuncs import combine_of
 
@@ -116,6 +116,14 @@ def operand(
         axes = tuple(sorted((*axes, *value.spanned)))
         predicate = both(truth(value.where), predicate)
     return Reduction(array, axes, predicate, keeps_axes, value)
+
+
+def number_axis(site: Site, value: Value, axis: Value) -> Value:
+    """Return the axis of a reduction by a ufunc, which of a number may be 0 or -1: none, then."""
+    if isinstance(value, Masked) or isinstance(axis, Group) or array_of(site, value).rank:
+        return axis
+    given = constant(axis)
+    return NONE if type(given) is int and given in (0, -1) else axis
 
 
 def _predicate(
@@ -233,7 +241,7 @@ def reducer(name: str) -> Body:
         initial: Value = NONE,
         where: Value = YES,
     ) -> Value:
-        over = operand(site, a, axis, keepdims, where)
+        over = operand(site, a, number_axis(site, a, axis), keepdims, where)
         array, axes, predicate = over.array, over.axes, over.where
         wanted = dtype_of(site, dtype)
         if name in ("max", "min"):
@@ -340,7 +348,7 @@ def truth_reducer(name: str) -> Body:
     def body(
         site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO, where: Value = YES
     ) -> Value:
-        over = operand(site, a, axis, keepdims, where)
+        over = operand(site, a, number_axis(site, a, axis), keepdims, where)
         tested = mapped(site.ctx, over.array, truth(over.array.body), BOOL)
         return over.result(accumulate(site, op, tested, over.axes, BOOL, over.keepdims, over.where))
 
@@ -360,7 +368,7 @@ def position_reducer(name: str) -> Body:
                 site.span,
                 helps=("use `np.where(mask, x, limit)` and take it of that",),
             )  # fmt: skip
-        array = array_of(site, a)
+        array, axis = array_of(site, a), number_axis(site, a, axis)
         require_ordered(site, array, name)
         axes = tuple(range(array.rank)) if is_none(axis) else (axis_of(site, axis, array.rank),)
         require_elements(site, array, axes, name)
@@ -385,7 +393,7 @@ def flat_position(axes: Sequence[Symbol], shape: Sequence[Affine]) -> Affine:
 
 def count_nonzero(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
     """Return the number of nonzero elements, int64."""
-    over = operand(site, a, axis, keepdims)
+    over = operand(site, a, number_axis(site, a, axis), keepdims)
     counted = cast(truth(over.array.body), dtypes.int64)
     tested = mapped(site.ctx, over.array, counted, Kind(dtypes.int64))
     total = accumulate(

@@ -154,8 +154,12 @@ def _expand_item(item: Value) -> Value:
 def _normalize_item(ctx: Context, item: Value, span: Span) -> Value:
     """Return a subscript with lists as arrays and rank-0 arrays as scalars."""
     match item:
-        case Group(items, "list"):
-            return as_array(ctx, item, span) if items else item
+        case Group((), "list"):
+            return Array(
+                ctx.axes(1), (const(0),), Position(const(0)), Kind(dtypes.int64), copied=True
+            )
+        case Group(_, "list"):
+            return as_array(ctx, item, span)
         case Array() if item.rank == 0 and item.kind.dtype.kind != "b":
             return Scalar(item.body, item.kind)
         case _:

@@ -24,6 +24,10 @@ GIVES = {
     "at each round": (
         "s = 0.0\nfor k in range(3):\n    s = s * 10 + (x[k] or 5.0) * (n[k] and 2)\nreturn s"
     ),
+    "one element": (
+        "e = np.ones(1)\nk = 0\nwhile e > 0.1:\n    e = e / 2\n    k += 1\n"
+        "return k, 1 if x[1:2] else 2, not x[:1], bool(x[None, 1:2]), bool(1j * x[0])"
+    ),
     "short circuit": "k = 3\nreturn 1 if k < 3 and x[k] > 0 else 0",
 }
 

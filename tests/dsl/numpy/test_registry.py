@@ -8,6 +8,18 @@ from ..elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as_
 
 PROGRAMS = (
     """\
+y = np.zeros((2, 4))
+y[0] = x[None, 0]
+y[1:] = x[None, 1:2]
+z = np.zeros(2)
+z[...] = x[:1, :2]
+np.copyto(z[:1], x[None, None, 0, :1])
+return y, z
+""",
+    """\
+return x[[]], x[:, []], x[[], 1:], x[[], []], v[np.array([], int)]
+""",
+    """\
 a = np.zeros((3, 4))
 r = a.reshape(-1)
 r[5] = 2.0

@@ -39,6 +39,7 @@ EXPRESSIONS = (
     "np.append(v, 3.0)",
     "np.append(x, x, axis=0)",
     "np.triu(x)",
+    "np.triu(v), np.tril(v, 1), np.triu(v[:2], -1)",
     "np.tril(m, -1)",
     "np.triu(m, 1)",
     "np.diag(v)",

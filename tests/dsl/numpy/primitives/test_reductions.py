@@ -12,6 +12,9 @@ from ...elaborate.numpy_oracle import assert_refused_as_by_numpy, assert_same_as
 from ...elaborate.strict_oracle import assert_as_plain
 
 EXPRESSIONS = (
+    "np.sum(2.5, axis=0), np.prod(v[0], axis=-1), np.max(n, axis=0), np.any(s, axis=0)",
+    "np.argmax(v[1], axis=-1), np.count_nonzero(s, axis=0), np.ptp(v[0], axis=0)",
+    "np.nansum(v[0], axis=0), np.nanmax(s, axis=-1), np.nanmean(s, axis=0), np.cumsum(s, axis=0)",
     "np.fmax(x, y)",
     "np.allclose(x, x)",
     "np.sum(x)",

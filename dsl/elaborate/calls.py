@@ -6,7 +6,7 @@ import enum
 import functools
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from .captures import named_tuples
     from .conditions import early_decision
-    from .conditions.comparisons import extreme_of_sequences, sorted_values
+    from .conditions.comparisons import extreme_by_key, extreme_of_sequences, sorted_values
     from .derivatives import derivative_rules
     from .derivatives.derived_calls import rules_of_call, source_of_call
     from .index import reductions
@@ -80,12 +80,13 @@ else:  # few programs need these modules
     constant_calls, named_tuples = lazy_modules(
         __package__, ".constant_calls", ".captures.named_tuples"
     )
-    extreme_of_sequences, sorted_values, rules_of_call, source_of_call, scalar_statement = (
-        lazy_functions(
-            __package__, ".conditions.comparisons:extreme_of_sequences",
-            ".conditions.comparisons:sorted_values", ".derivatives.derived_calls:rules_of_call",
-            ".derivatives.derived_calls:source_of_call", ".index.notation:scalar_statement",
-        )
+    extreme_by_key, extreme_of_sequences, sorted_values = lazy_functions(
+        __package__, ".conditions.comparisons:extreme_by_key",
+        ".conditions.comparisons:extreme_of_sequences", ".conditions.comparisons:sorted_values",
+    )  # fmt: skip
+    rules_of_call, source_of_call, scalar_statement = lazy_functions(
+        __package__, ".derivatives.derived_calls:rules_of_call",
+        ".derivatives.derived_calls:source_of_call", ".index.notation:scalar_statement",
     )  # fmt: skip
 
 _MAX_SORTED = 16
@@ -255,6 +256,10 @@ def _call_object(
     if handler is not None:
         keeps = function in (np.array, np.asarray)
         positional = tuple(_as_array(frame, arg, e.span, keeps) for arg in args)
+        if function in (max, min) and keywords.keys() == {"key"}:
+            chosen = _extreme_by_key(frame, function.__name__, args, keywords["key"], e)
+            if chosen is not None:
+                return chosen
         if function in (max, min) and not keywords:
             compared = args if len(args) > 1 else items_of(args[0]) if args else None
             if compared and any(map(is_list, compared)):
@@ -314,27 +319,41 @@ def _call_decorated(
     return inline(frame, surface, lookup, args, keywords, span, None, function)
 
 
+def _few_items(args: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    """Return the items of a single argument that has few of them, None of others."""
+    match args:
+        case (Static(range() as numbers),) if len(numbers) <= _MAX_SORTED:
+            return tuple(map(Static, numbers))
+        case (given,) if (found := items_of(given)) is not None and len(found) <= _MAX_SORTED:
+            return tuple(found)
+        case _:
+            return None
+
+
 def _sorted(
     frame: Frame, args: tuple[Value, ...], keywords: dict[str, Value], e: s.Call
 ) -> Value | None:
     """Return `sorted` of a few items, a list; None for what is sorted as an array."""
-    match args:
-        case (Static(range() as numbers),) if len(numbers) <= _MAX_SORTED:
-            items: tuple[Value, ...] | None = tuple(map(Static, numbers))
-        case (given,):
-            found = items_of(given)
-            items = None if found is None else tuple(found)
-        case _:
-            items = None
-    reverse = keywords.get("reverse", Static(False))
-    if items is None or len(items) > _MAX_SORTED or not isinstance(reverse, Static):
+    items, reverse = _few_items(args), keywords.get("reverse", Static(False))
+    if items is None or not isinstance(reverse, Static) or keywords.keys() - {"reverse", "key"}:
         return None
-    if keywords.keys() - {"reverse", "key"}:
-        return None
-    key = keywords.get("key", Static(None))
-    keys = items if key == Static(None) else [_call_value(frame, key, (x,), {}, e) for x in items]
+    keys = _keys(frame, items, keywords.get("key", Static(None)), e)
     op = ">" if reverse.value else "<"
     return Group(tuple(sorted_values(frame, items, keys, op, e.span)), "list")
+
+
+def _keys(frame: Frame, items: tuple[Value, ...], key: Value, e: s.Call) -> Sequence[Value]:
+    return items if key == Static(None) else [_call_value(frame, key, (x,), {}, e) for x in items]
+
+
+def _extreme_by_key(
+    frame: Frame, name: str, args: tuple[Value, ...], key: Value, e: s.Call
+) -> Value | None:
+    """Return `max` or `min` of a few items by a key, None of others."""
+    items = args if len(args) > 1 else _few_items(args)
+    if not items:
+        return None
+    return extreme_by_key(frame, name, items, _keys(frame, items, key, e), e.span)
 
 
 def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) -> Value:

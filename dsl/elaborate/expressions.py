@@ -47,7 +47,7 @@ from ..values.values import (
 )
 from . import object_attributes
 from .bindings import frozen
-from .captures import named_tuples, owners, parents
+from .captures import owners, parents
 from .captures.attribute_lookup import get_attribute, has_in_python
 from .captures.instances import (
     is_from_library,
@@ -75,12 +75,14 @@ if TYPE_CHECKING:
     from ..numpy.primitives import attributes
     from ..numpy.primitives.views import as_read, spread_out, subscript
     from . import select, truth
+    from .captures import named_tuples
     from .conditions.comparisons import compare_values
     from .index import refusals
 else:  # imported lazily: few programs need them
-    attributes, select, truth, refusals = lazy_modules(
-        __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals"
-    )
+    attributes, select, truth, refusals, named_tuples = lazy_modules(
+        __package__, "..numpy.primitives.attributes", ".select", ".truth", ".index.refusals",
+        ".captures.named_tuples",
+    )  # fmt: skip
     as_read, spread_out, subscript, compare_values = lazy_functions(
         __package__, "..numpy.primitives.views:as_read", "..numpy.primitives.views:spread_out",
         "..numpy.primitives.views:subscript", ".conditions.comparisons:compare_values",

@@ -180,6 +180,28 @@ def extreme_of_sequences(frame: Frame, name: str, values: Sequence[Value], span:
     return extreme
 
 
+def extreme_by_key(
+    frame: Frame, name: str, values: Sequence[Value], keys: Sequence[Value], span: Span
+) -> Value:
+    """Return the first value with the largest ("max") or smallest ("min") key."""
+    op = ">" if name == "max" else "<"
+    pairs = [Group(pair) for pair in zip(keys, values, strict=True)]
+    extreme, *rest = (frozen(frame, pair, name, span) for pair in pairs)
+    for pair in rest:
+        assert isinstance(pair, Group) and isinstance(extreme, Group)
+        sides = pair.items[0], extreme.items[0]
+        compared = compare_values(frame, op, *sides, span, as_test=True, by_value=True)
+        test = truth.test_of(frame, compared, span)
+        if isinstance(test, Static):
+            extreme = pair if test.value else extreme
+            continue
+        both = zip(pair.items, extreme.items, strict=True)
+        chosen = (select.select_value(frame.ctx, test.expr, *side, span) for side in both)
+        extreme = frozen(frame, Group(tuple(chosen)), name, span)
+    assert isinstance(extreme, Group)
+    return extreme.items[1]
+
+
 def sorted_values(
     frame: Frame, values: Sequence[Value], keys: Sequence[Value], op: str, span: Span
 ) -> list[Value]:

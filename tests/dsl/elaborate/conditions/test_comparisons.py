@@ -128,6 +128,9 @@ SORTED = (
     "sorted([(x[1], 0), (x[3], 1), (x[0], 2)], key=lambda t: t[0], reverse=True)",
     "sorted([(x[1], 0), (x[3], 1), (x[0], 2)], key=lambda t: t[0])",
     "sorted((3, 1, 2)), sorted(range(5), key=lambda k: -k), sorted([]), sorted((x[0],))",
+    "min((3, 1, 2), key=lambda k: (k - 2) ** 2), max([3, 1, 2], key=lambda k: -k)",
+    "min(x[0], x[1], x[2], key=abs), max(range(4), key=lambda k: x[k])",
+    "min([(x[0], 1), (x[1], 2), (x[2], 1)], key=lambda t: t[1]), min((2.0, 1.0), key=None)",
     "sorted(abs(v) for v in (x[0] - 2, x[1], x[2]))[1], sorted([-x[0], -x[1]], key=abs)",
     "sorted(zip((x[0], x[1]), (2, 1))), max(sorted([(x[0], 1), (x[2], 0)]))",
 )

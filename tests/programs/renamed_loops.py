@@ -57,16 +57,24 @@ def _renamed(program: Program, pick: Pick) -> Program:
 
 def difference(program: Program, target: Target, rng: random.Random) -> str | None:
     """Return the first pass after which the program depends on the names of its loops, and how;
-    None where none does."""
+    None where what all passes make of it does not."""
     stages: list[list[tuple[str, Program]]] = []
     for renamed in (with_own_variables(program), with_shared_variables(program, rng)):
         stages.append([("renamed", renamed)])
         optimize(renamed, target, lambda name, now: stages[-1].append((name, now)))
+    if _shown(*(stage[-1][1] for stage in stages)) is None:
+        return None  # what a pass does otherwise, one after it mends
     for (name, own), (other, shared) in zip(*stages, strict=True):
-        one, two = print_program(own).splitlines(), print_program(shared).splitlines()
-        if one != two:  # fused loops may enclose variables with lower numbers
-            own, shared = (with_own_variables(now, 2 * _FIRST) for now in (own, shared))
-            one, two = print_program(own).splitlines(), print_program(shared).splitlines()
-        if name != other or one != two:
-            return "\n".join((name, *difflib.unified_diff(one, two, lineterm="", n=4)))
+        shown = _shown(own, shared)
+        if name != other or shown is not None:
+            return "\n".join((name, *(shown or ())))
     return None
+
+
+def _shown(own: Program, shared: Program) -> list[str] | None:
+    """Return how the texts of two programs differ, None where they do not."""
+    one, two = print_program(own).splitlines(), print_program(shared).splitlines()
+    if one != two:  # fused loops may enclose variables with lower numbers
+        own, shared = (with_own_variables(now, 2 * _FIRST) for now in (own, shared))
+        one, two = print_program(own).splitlines(), print_program(shared).splitlines()
+    return None if one == two else [*difflib.unified_diff(one, two, lineterm="", n=4)]

@@ -172,7 +172,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("eliminate_dead_stores", rewriting(eliminate_dead_stores, *inferred.OVERWRITTEN)),
     Pass("eliminate_dead_code", rewriting(eliminate_dead_code)),
     Pass("virtualize", for_any(virtualize), always, has_locals),
-    Pass("fuse", for_any(fuse), needs=has_siblings),  # the remaining nests
+    Pass("fuse", fuse, needs=has_siblings),  # the remaining nests
     Pass("sink", for_any(sink), needs=has_local_arrays),  # unfused sums
     Pass("contract_arrays", for_any(contract_arrays), needs=has_contractions),  # after fusion
     Pass("swap_buffers", for_any(swap_buffers), needs=has_permutations),

@@ -219,6 +219,8 @@ class NestPair:
     an error."""
     outer: tuple[Range, ...]
     """The ranges of the symbols of the loops around both."""
+    splits_sums: bool = True
+    """Whether short sums of what a long nest computes are not fused with it."""
 
     def refusal(self, moved: Sequence[Stmt]) -> tuple[FusionRefusal | None, str]:
         """Return why they cannot, or should not, be fused, and the names involved; None where they
@@ -242,7 +244,7 @@ class NestPair:
             return FusionRefusal.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
             return FusionRefusal.RUNNING, ""
-        if self._saves_little():
+        if self.splits_sums and self._saves_little():
             return FusionRefusal.LITTLE, ""
         clash = self._find_conflict(first.accesses)
         if clash is not None:

@@ -48,6 +48,7 @@ from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Upda
 from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import BODIES, direct_reads, statements
+from ..target import HOST, Target
 
 if TYPE_CHECKING:
     from ..analysis import fusion as pairs
@@ -61,12 +62,12 @@ class FusionReason(Reason):
     SHARED = "they share arrays, and no iteration of one needs a later iteration of the other"
 
 
-def fuse(program: Program) -> Decided:
+def fuse(program: Program, target: Target = HOST) -> Decided:
     """Return the program with nests fused, and the decisions."""
     locals_ = frozenset(node.id for node in program.locals)
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     reads = Counter(node.id for stmt in body for node in direct_reads(stmt))
-    fusion = _Fusion(locals_, reads, fresh_for(program))
+    fusion = _Fusion(locals_, reads, fresh_for(program), target.name != "cuda")
     kernels = tuple(replace(k, body=fusion.body(k.body, ())) for k in program.kernels)
     return Decided(replace(program, kernels=kernels), tuple(fusion.decisions))
 
@@ -81,6 +82,9 @@ class _Fusion:
     reads: Counter[int]
     """How often each node is read in the whole program."""
     fresh: Fresh
+    splits_sums: bool
+    """Whether short sums of what long nests compute stay out of these. A kernel of their own on a
+    device takes longer than to carry them."""
     decisions: list[Decision] = field(default_factory=list)
     nests: dict[int, pairs.Nest] = field(default_factory=dict)
     """Facts about loops, by the `id` of the loop, which the entry keeps alive."""
@@ -96,6 +100,10 @@ class _Fusion:
             else:
                 out.append(stmt)
         return tuple(self.inside(stmt, outer) for stmt in out)
+
+    def pair(self, first: For, second: For, outer: tuple[Range, ...]) -> pairs.NestPair:
+        nests = self.facts(first), self.facts(second)
+        return pairs.NestPair(*nests, self.locals_, outer, self.splits_sums)
 
     def inside(self, stmt: Stmt, outer: tuple[Range, ...]) -> Stmt:
         if type(stmt) not in BODIES:
@@ -131,7 +139,7 @@ class _Fusion:
             return Decision("not fused", pairs.FusionRefusal.RANGES, None, "", *location)
         if pairs.are_unrelated(first, second):
             return Decision("not fused", pairs.FusionRefusal.NOTHING, None, "", *location)
-        pair = pairs.NestPair(self.facts(first), self.facts(second), self.locals_, outer)
+        pair = self.pair(first, second, outer)
         refused, detail = pair.refusal(statements_between)
         if refused is not None:
             return Decision("not fused", refused, None, detail, *location)
@@ -158,7 +166,7 @@ class _Fusion:
                 n in self.locals_ and self.reads[n] == times for n, times in written.items()
             ):
                 continue
-            pair = pairs.NestPair(self.facts(first), self.facts(second), self.locals_, outer)
+            pair = self.pair(first, second, outer)
             partition = _partition_between(out[at + 1 :], second)
             if partition is None:
                 return self.try_fuse_at_second(out, at, pair)

@@ -54,8 +54,9 @@ def test_a_call_is_told_by_what_it_comes_to(backend: str) -> None:
         "│  └─ x[0] = 3.0\n"
         "├─ s[2] = x[2]{=2.0}    0.0 -> 2.0    line 4, i = 2\n"
         "│  └─ x[2] = 2.0\n"
-        "└─ s[1] = x[1]{=1.0}    0.0 -> 1.0    line 4, i = 1\n"
-        "   └─ x[1] = 1.0"
+        "├─ s[1] = x[1]{=1.0}    0.0 -> 1.0    line 4, i = 1\n"
+        "│  └─ x[1] = 1.0\n"
+        "└─ (all that the call reads: which of it this element takes is not recorded)"
     )
 
 

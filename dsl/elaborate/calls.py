@@ -198,9 +198,8 @@ def _call_value(
         case Bound(value, name):
             handler = table.method(name)
             if isinstance(value, Group) and (own := named_tuples.own_member(frame, value, name)):
-                owner = () if isinstance(own, staticmethod) else (value,)
-                function = getattr(own, "__func__", own)
-                return _call_object(frame, function, site, (*owner, *args), keywords, e)
+                owned = (value, *args) if own.is_bound else args
+                return _call_object(frame, own.function, site, owned, keywords, e)
             if isinstance(value, Group) and name == "_replace":
                 return named_tuples.replaced(value, args, keywords, e.span)
             if isinstance(value, Group):

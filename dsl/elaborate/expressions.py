@@ -557,8 +557,8 @@ def _is_known_method(value: Value, name: str) -> bool:
 
 def _group_attribute(frame: Frame, group: Group, name: str, span: Span) -> Value:
     own = named_tuples.own_member(frame, group, name)
-    if isinstance(own, property):
-        return frame.hooks.apply(frame, own.fget, (group,), span)
+    if own is not None and own.is_property:
+        return frame.hooks.apply(frame, own.function, (group,), span)
     return attributes.of_group(group, name, span) if own is None else Bound(group, name)
 
 

@@ -122,15 +122,15 @@ def analyze_nest(loop: For) -> Nest:
 
 
 def _accumulates(loop: For) -> bool:
-    stored = {node.id for stmt in inside(loop) if isinstance(stmt, Store)
-              for node in [stmt.access.node]}  # fmt: skip
+    every: tuple[Stmt, ...] = inside(loop)
+    stored = {stmt.access.node.id for stmt in every if isinstance(stmt, Store)}
     return any(
         isinstance(stmt, Update)
         and stmt.access.node.id not in stored
         and not any(
             not isinstance(at, Affine) or loop.symbol in at.symbols() for at in stmt.access.index
         )
-        for stmt in inside(loop)
+        for stmt in every
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from types import FunctionType
+from typing import Any, NamedTuple
 
 from ....backends.overrides import BY_SIGN, REFLECTED, overridden
 from ....base.diagnostic import CdTypeError, Span
@@ -50,24 +51,36 @@ def named_tuple(
     return Group(tuple(bound[key] for key in fields), "tuple", fields, kind)
 
 
-def own_member(
-    frame: Frame, group: Group, name: str
-) -> FunctionType | staticmethod | property | None:
-    """Return a method or property that the user's class of a named tuple defines, None for others.
+class Member(NamedTuple):
+    """A method or property that the user's class of a named tuple defines."""
 
-    What is inlined of a class is compared before each call.
+    function: Any  # a `FunctionType`, of which a checker would make a method
+    is_property: bool
+    is_bound: bool
+    """Whether it takes the tuple first: it is no static method."""
+
+
+def own_member(frame: Frame, group: Group, name: str) -> Member | None:
+    """Return what the user's class of a named tuple defines by a name, None for anything else.
+
+    It is inlined, so that it is looked up and compared before each call.
     """
-    kind = group.named_tuple
-    if kind is None or name in group.fields or kind.__getattribute__ is not tuple.__getattribute__:
+    kind: Any = group.named_tuple
+    if kind is None or name in group.fields or isinstance(kind.__getattribute__, FunctionType):
         return None
-    member = getattr_static(kind, name, None)
-    if not isinstance(member, FunctionType | staticmethod | property):
+    match getattr_static(kind, name, None):
+        case property(fget=FunctionType() as function):
+            member = Member(function, True, True)
+        case staticmethod(__func__=FunctionType() as function):
+            member = Member(function, False, False)
+        case FunctionType() as function:
+            member = Member(function, False, True)
+        case _:
+            return None
+    if is_library(member.function):
         return None
-    inner = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    if not isinstance(inner, FunctionType) or is_library(inner):
-        return None
-    steps = (name, "fget") if isinstance(member, property) else (name,)
-    compare(frame, below(way_to(frame, kind), *steps), inner)
+    steps = (name, "fget") if member.is_property else (name,)
+    compare(frame, below(way_to(frame, kind), *steps), member.function)
     return member
 
 

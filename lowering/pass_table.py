@@ -31,6 +31,7 @@ from .preconditions import (
     has_contractions,
     has_equality_tests,
     has_functions,
+    has_guarded_accumulators,
     has_local_arrays,
     has_locals,
     has_nested_loops,
@@ -45,6 +46,7 @@ from .target import Target
 
 if TYPE_CHECKING:
     from .analysis.privatization import annotate_private
+    from .cpu.arg_selects import select_guarded
     from .cpu.checks.blocked import block_checks
     from .cpu.checks.fused import fuse_checks
     from .cpu.checks.rollback import fuse_with_rollback
@@ -87,18 +89,19 @@ if TYPE_CHECKING:
     from .transform.split_index_set import split_and_rename
 else:  # each imported with its first run
     (
-        annotate_private, block_checks, fuse_checks, fuse_with_rollback, complex_to_pairs,
-        distribute_accumulations, distribute_reductions, delinearize_loops, distribute_columns,
-        form_fma, force_simd, distribute_functions, use_real_form, mirror_triangles, tile_products,
-        mask_lanes, vectorize_outer, parallelize, peel_loops, privatize_temporaries,
-        privatize_arrays, block_arg_reductions, vectorize_columns, insert_early_exits,
-        vectorize_reductions, narrow_accumulators, jam_row_reductions, split_wrapped_loops,
-        tile_stencils, tile_transposed, swap_buffers, contract_arrays, fuse, virtualize,
-        compute_inplace, set_reduction_order, eliminate_repeated_nests, search_to_gather, sink,
-        unguard_products, unroll, split_and_rename,
+        annotate_private, select_guarded, block_checks, fuse_checks, fuse_with_rollback,
+        complex_to_pairs, distribute_accumulations, distribute_reductions, delinearize_loops,
+        distribute_columns, form_fma, force_simd, distribute_functions, use_real_form,
+        mirror_triangles, tile_products, mask_lanes, vectorize_outer, parallelize, peel_loops,
+        privatize_temporaries, privatize_arrays, block_arg_reductions, vectorize_columns,
+        insert_early_exits, vectorize_reductions, narrow_accumulators, jam_row_reductions,
+        split_wrapped_loops, tile_stencils, tile_transposed, swap_buffers, contract_arrays, fuse,
+        virtualize, compute_inplace, set_reduction_order, eliminate_repeated_nests,
+        search_to_gather, sink, unguard_products, unroll, split_and_rename,
     ) = lazy_functions(
         __package__,
-        ".analysis.privatization:annotate_private", ".cpu.checks.blocked:block_checks",
+        ".analysis.privatization:annotate_private", ".cpu.arg_selects:select_guarded",
+        ".cpu.checks.blocked:block_checks",
         ".cpu.checks.fused:fuse_checks", ".cpu.checks.rollback:fuse_with_rollback",
         ".cpu.complex_pairs:scalarize_complex",
         ".cpu.deferred_accumulation:distribute_accumulations",
@@ -198,6 +201,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("split_wrapped_loops", for_target(split_wrapped_loops), _schedules, has_remainders),
     Pass("peel_loops", for_target(peel_loops), _schedules, has_clamps),
     Pass("simplify 3", rewriting(simplify), _schedules),
+    Pass("select_guarded", select_guarded, _schedules, has_guarded_accumulators),
     Pass("vectorize_outer", vectorize_outer, _schedules, has_nested_loops),
     Pass("block_arg_reductions", for_any(block_arg_reductions), _schedules, has_arg_reductions),
     Pass("distribute_reductions", distribute_reductions, _reorders, has_terms),

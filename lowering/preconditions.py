@@ -84,6 +84,12 @@ def has_arg_reductions(program: Program) -> bool:
     return not contents_of(program).ops.isdisjoint(("argmin", "argmax"))
 
 
+def has_guarded_accumulators(program: Program) -> bool:
+    """Whether a loop in a loop may update elements under a test, argmin and argmax included."""
+    is_guarded = has_arg_reductions(program) or If in contents_of(program).kinds
+    return is_guarded and has_nested_loops(program)
+
+
 def has_functions(program: Program) -> bool:
     """Whether a program has functions that take many instructions."""
     least = thresholds.LIBRARY_CALL_COST

@@ -271,7 +271,7 @@ class _Lanes:
             old, new = Read(node, (var(lane),)), converted.values[number]
             if new == old:
                 continue
-            at = _single_use_store(new, body, (*converted.values.values(), converted.goes_on), node)
+            at = single_use_store(new, body, (*converted.values.values(), converted.goes_on), node)
             source = body.pop(at) if at is not None else None
             value, span = (source.value, source.span) if isinstance(source, Store) else (new, line)
             value = value if live is None else Select(live, value, old)
@@ -329,7 +329,7 @@ def _read_gathered(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     return value(expr)
 
 
-def _single_use_store(
+def single_use_store(
     new: Expr, body: Sequence[Stmt], values: Sequence[Expr], node: Node
 ) -> int | None:
     """Return which statement computes a value whose only use is a store to an array, where nothing

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...base.dataclass import dataclass
 from ...base.lazy_import import LazyModule
@@ -82,6 +82,41 @@ def vectorize_outer(program: Program, target: Target) -> Decided:
     return _OuterVectorizer.on(program, target)
 
 
+class FoundLanes(NamedTuple):
+    """An outer loop that can be vectorized."""
+
+    shape: OuterLoop
+    privates: frozenset[int]
+    """The ids of the private nodes of each iteration."""
+    lanes: int
+    """How many of its widest elements a vector has."""
+
+
+def find_lanes(
+    loop: For, outer: tuple[For, ...], target: Target, only: frozenset[int],
+    temporaries: frozenset[int],
+) -> FoundLanes | None:  # fmt: skip
+    """Return a loop that can be vectorized, with what that needs; None for others.
+
+    `outer` are the loops around it, `only` the nodes that nothing else accesses, and `temporaries`
+    those of the program, all by their ids.
+    """
+    shape = OuterLoop(loop, target.reorders, outer)
+    trip_count = (loop.hi - loop.lo).constant
+    if not shape.is_plain():
+        return None
+    lanes = target.lanes(max(node.dtype.bits for node in shape.nodes()))
+    if lanes < 2 or (trip_count is not None and trip_count < lanes):
+        return None
+    privates = find_privatizable(loop, only)
+    footprint = shape.private_bytes(privates)
+    if footprint is None or footprint * lanes > target.l2_bytes or not shape.is_near(privates):
+        return None
+    if find_dependence(loop, privates, temporaries, ranges(outer)) is not None:
+        return None
+    return FoundLanes(shape, privates, lanes)
+
+
 class _OuterVectorizer(OutermostRewriter):
     """The vectorization of the outer loops of one program."""
 
@@ -89,23 +124,10 @@ class _OuterVectorizer(OutermostRewriter):
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in strips; None where it stays as it is."""
-        shape = OuterLoop(loop, self.target.reorders, outer)
-        trip_count = (loop.hi - loop.lo).constant
-        if not shape.is_plain():
+        found = find_lanes(loop, outer, self.target, self.only()[id(loop)], self.temporaries)
+        if found is None:
             return None
-        lanes = self.target.lanes(max(node.dtype.bits for node in shape.nodes()))
-        if lanes < 2 or (trip_count is not None and trip_count < lanes):
-            return None
-        privates = find_privatizable(loop, self.only()[id(loop)])
-        footprint = shape.private_bytes(privates)
-        if (
-            footprint is None
-            or footprint * lanes > self.target.l2_bytes
-            or not shape.is_near(privates)
-        ):
-            return None
-        if find_dependence(loop, privates, self.temporaries, ranges(outer)) is not None:
-            return None
+        shape, privates, lanes = found
         written = writes(loop.body)
         node = next((node for node in written if node.id not in privates), written[0])
         self.decisions.append(

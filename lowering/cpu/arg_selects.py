@@ -12,7 +12,8 @@ elements, under a test. What one test guards becomes selects, as a best value an
 `vectorize_outer` has the lanes then. An argmin or argmax is such an update, too; the first NaN is
 best of all. Where its loops certainly run, it starts from the first position and the neutral
 element instead of "nothing found": a test less, and the same result, as the first best value is the
-first term if no term is better than the neutral element.
+first term if no term is better than the neutral element. Positions are as wide as the values, where
+they fit (`narrow_positions`).
 
 Precondition: a loop that `vectorize_outer` vectorizes when its tests are selects; guarded
 statements that can be executed speculatively (`if_convert`). Postcondition: bit-identical: each
@@ -22,14 +23,14 @@ iteration does what it did, in its order.
 >>> show(lambda program: select_guarded(contract_arrays(program).program, Target(schedule=True)),
 ...      "y[j] = argmax(x[i, j])", y="i64[70]", x="i32[9, 70]")
 for j in 0..70:
-    argmax_acc = 0
+    argmax_acc_2 = 0
     best = -2147483648
     for i in 0..9:
         candidate = x[i, j]
         is_better = candidate > best
         best = candidate if is_better else best
-        argmax_acc = i if is_better else argmax_acc
-    argmax[j] = argmax_acc
+        argmax_acc_2 = i32(i) if is_better else argmax_acc_2
+    argmax[j] = i64(argmax_acc_2)
 for j in 0..70:
     y[j] = argmax[j]
 """
@@ -62,6 +63,7 @@ from ..ir.ops import OPS, Op, neutral_of
 from ..ir.walk import direct_reads, direct_writes, expressions_of, statements, writes
 from ..target import Target
 from ..transform.if_convert import can_if_convert, if_convert
+from ..transform.narrow_positions import narrow_positions
 from ..transform.outermost import OutermostRewriter
 from .divergent_lanes import single_use_store
 from .outer_vectorize import find_lanes
@@ -92,11 +94,11 @@ class _Columns(OutermostRewriter):
         if loop.kind != "serial" or loop.step != 1 or not _has_guarded_loops(loop):
             return None
         only, before = self.only()[id(loop)], len(self.fresh.nodes)
-        bounds = self.bounds
-        for enclosing in (*outer, loop):
-            bounds = bounds.inside(enclosing)
+        outside = self.bounds
+        for enclosing in outer:
+            outside = outside.inside(enclosing)
         conversion = _Conversion(self.fresh, _find_pairs(loop, only), _count_touches(loop.body))
-        body = conversion.body(loop.body, (*outer, loop), bounds)
+        body = conversion.body(loop.body, (*outer, loop), outside.inside(loop))
         converted = None if body is None else replace(loop, body=body)
         new = {node.id for node in self.fresh.nodes[before:]}
         temporaries = self.temporaries | new
@@ -110,7 +112,7 @@ class _Columns(OutermostRewriter):
         self.decisions.append(
             Decision("masked", ArgSelectReason.COLUMNS, node, span=loop.span, variable=name)
         )
-        return (converted,)
+        return (narrow_positions(converted, only | new, self.fresh, outside),)
 
 
 def _has_guarded_loops(loop: For) -> bool:
